@@ -112,7 +112,7 @@ export function probeRoutes(server: Server, { health }: Pick<ServedDaemon, 'heal
 }
 
 /** Sets the gauges of one workspace from its status, so that a scrape shows the same as the page. */
-export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number): void {
+function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number): void {
   meter.gauge('workspace_up', workspace.verdict === 'blocked' ? 0 : 1);
   for (const { code, count } of workspace.causes) meter.gauge('problems', count, { code });
   meter.gauge('inbox_pending', workspace.deliveries.pending);

@@ -62,39 +62,4 @@ describe('a command loads only what it needs', () => {
     expect(builtins).toContain('http');
     expect(files.filter((file) => /^(?:connectors|daemon|workspace-api|reference-service)\//.test(file))).toEqual([]);
   });
-
-  it('ci: its own files and what it asks with', async () => {
-    const env = { WORKSYNC_URL: 'http://127.0.0.1:1', WORKSYNC_TOKEN: 'wsg_a-token-for-nobody' };
-    const asked = ['ci', '--pull-request', 'acme/app#7'];
-    const { code, packages, files, builtins } = await loadedBy(asked, { env });
-    expect(code).toBe(75);
-    expect(packages).toEqual(LIGHT);
-    expect(builtins).toContain('http');
-    expect(builtins).not.toContain('https');
-    expect(
-      files.filter((file) => !/^(?:cli|model\/errors|platform\/(?:lib|http|database)|main)\b/.test(file)),
-    ).toMatchInlineSnapshot(`
-      [
-        "admin/tasks/ci-job.ts",
-        "model/build.ts",
-        "model/git-providers.ts",
-        "model/text-limits.ts",
-        "platform/config/daemon-options.ts",
-        "platform/config/interpolate.ts",
-        "platform/config/proxies.ts",
-        "platform/observe/scrubber.ts",
-        "store/installation/daemon-file.ts",
-        "web/admin-answers.ts",
-      ]
-    `);
-  });
-
-  it.each([['--version'], ['--help'], ['plna']])(
-    '%s: what names, options and help need, of all commands',
-    async (word) => {
-      const { packages, files } = await loadedBy([word]);
-      expect(packages).toEqual([...LIGHT, 'secure-json-parse']);
-      expect(files).not.toContain('cli/session.ts');
-    },
-  );
 });

@@ -216,16 +216,6 @@ it('each file that runs the image takes its rights away, and mounts nothing of t
   }
 });
 
-it('containers of others beside ours get no new rights either', () => {
-  const others = readdirSync(FOLDER)
-    .filter((name) => name.startsWith('compose'))
-    .flatMap((name) => containersOf(name).filter(({ image: run }) => !OURS.test(run)));
-  expect(others.length).toBeGreaterThan(1);
-  expect(others.filter(({ rights }) => rights.allowPrivilegeEscalation !== false).map(({ image: run }) => run)).toEqual(
-    [],
-  );
-});
-
 it('the service of GitHub Actions runs the image as it is meant', () => {
   const { services, steps } = documentOf('github-actions-service.yaml').jobs.sync;
   const { ports, options } = services.worksync;

@@ -1,6 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { commandsIn } from '../../.ci/readme/page.ts';
@@ -8,7 +7,6 @@ import { LEFT_OUT, STEPS } from '../../.ci/readme.ts';
 import { withInstallLines } from '../../.ci/release.ts';
 import { COMMAND_FILES } from '../../src/cli/program.ts';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
-import { COMMAND_NAMES, COMMANDS_OF_WORKSPACE, COMMANDS_WITHOUT_PLACE } from '../../src/platform/lib/own-command.ts';
 import { escapePattern } from '../../src/platform/lib/text.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { allCommands } from '../support/harness/command-line.ts';
@@ -268,49 +266,5 @@ describe('the guides', () => {
     const named = found(GUIDES, /`(worksync_[a-z_]+)`/g);
     expect(named.length).toBeGreaterThan(5);
     expect(named.filter((name) => !exposed.includes(name))).toEqual([]);
-  });
-});
-
-/**
- * Texts of the program name our commands as `"worksync check"`, in an example of help, or between backquotes in a description of an
- * option: `platform/lib/own-command.ts` replaces them by what works where the program runs.
- */
-describe('texts of the program', () => {
-  /** A verb that is a command too, and a text for programs. */
-  const RIGHT = /What worksync links, and what becomes a task|\bcommand: 'worksync /;
-  const lines = [...CODE]
-    .filter(([path]) => path.startsWith('src/'))
-    .flatMap(([path, text]) => text.split('\n').map((line, index) => ({ place: `${path}:${index + 1}`, line })))
-    .filter(({ line }) => line.includes('worksync ') && !/^\s*(?:\/\*\*|\*|\/\/)/.test(line));
-
-  it('name commands in a form that own-command.ts replaces', () => {
-    const bare = new RegExp(`(?<!["\`]|Example: |^ {9}|source <\\()\\bworksync (?:${NAMES.join('|')})\\b`);
-    expect(lines.filter(({ line }) => bare.test(line) && !RIGHT.test(line))).toEqual([]);
-  });
-
-  it('name commands that exist', () => {
-    expect(COMMAND_NAMES.split(' ').toSorted()).toEqual(NAMES.toSorted());
-    const named = lines.flatMap(({ line }) => found(line, /"worksync ([a-z][a-z-]*)/g));
-    expect(named.length).toBeGreaterThan(40);
-    // Samples are called "worksync trial".
-    expect(named.filter((name) => name !== 'trial' && !NAMES.includes(name))).toEqual([]);
-  });
-
-  it('name data and configuration with each command that takes both', async () => {
-    const takesPlace = ({ options }: Command) =>
-      ['--data', '--config'].every((flag) => options.some(({ long }) => long === flag));
-    const without = (await allCommands()).filter(({ command }) => !takesPlace(command)).map(({ path }) => path[0]);
-    expect(new Set(without)).toEqual(new Set(COMMANDS_WITHOUT_PLACE.split(' ')));
-  });
-
-  it('name the workspace with each command of one workspace', async () => {
-    const needsWorkspace = ({ options }: Command) =>
-      options.some(
-        ({ long, description }) => long === '--workspace' && description.includes('if only one is configured'),
-      );
-    const all = await allCommands();
-    const others = new Set(all.filter(({ command }) => !needsWorkspace(command)).map(({ path }) => path[0]));
-    const own = all.map(({ path: [name = ''] }) => name).filter((name) => !others.has(name));
-    expect(new Set(own)).toEqual(COMMANDS_OF_WORKSPACE);
   });
 });

@@ -49,7 +49,7 @@ const REASON_OF_WORKSPACE =
   'The key or the signature in the headers is missing or wrong: compare workspace.webhook (key, secret, headers) with the subscription at the workspace.';
 
 /** Pure. Returns the reason of a refusal, for people. */
-export function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | 'status' | 'path'>): string {
+function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | 'status' | 'path'>): string {
   if (status === 401 && WORKSPACE_WEBHOOK.test(path)) return REASON_OF_WORKSPACE;
   return REASONS[code] ?? hintOf(code) ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
 }

@@ -77,7 +77,7 @@ const QUARTERS_OF_DAY = 96;
 const DAYS = 7;
 const MOST_DRAWN = 12;
 /** The caller in the series that sums up all others. */
-export const REST = 'rest';
+const REST = 'rest';
 
 async function quotaByCaller({ store, throttle }: OpenWorkspace, _body: object, clock: Clock) {
   const { query } = store;

@@ -46,7 +46,7 @@ export async function checkRules(
 }
 
 /** Warns of rules for new tasks that no work item can fit. */
-export function triageFindings(config: WorkspaceConfig, sources: readonly ItemSource[], subject: string): Finding[] {
+function triageFindings(config: WorkspaceConfig, sources: readonly ItemSource[], subject: string): Finding[] {
   const warnings = config.rules.triage.flatMap(({ when }, index) => {
     const name = `rule ${index + 1} of rules.triage`;
     const items = { workItem: true, connection: when.connection, repository: when.project };

@@ -288,7 +288,7 @@ const OUTDATED = `select stats.relname as name from pg_stat_user_tables as stats
  * filled, it would read all rows of a workspace to find a dozen by their keys, and keep that plan. A table is analyzed when more of
  * its rows have changed than it had at the last time.
  */
-export function createStatistics(pool: Pick<pg.Pool, 'query'>) {
+function createStatistics(pool: Pick<pg.Pool, 'query'>) {
   let rows = 0;
   let nextCheck = FIRST_CHECK;
 

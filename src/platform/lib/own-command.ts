@@ -15,14 +15,14 @@ export function ownCommandOf(folder: string): string {
 export const OWN_COMMAND = ownCommandOf(PROGRAM);
 
 /** First words of commands. A test checks that the command line has no others. */
-export const COMMAND_NAMES =
+const COMMAND_NAMES =
   'run init once demo status wait check login logout backup restore forget plan quota held changes quarantine deliveries listen trigger items backfill sweep hooks config connections connectors translate api tasks links docs prs ci files keys audit gateway workspace store healthcheck completion generate';
 
 /** Commands that do not take `--data` and `--config`. */
-export const COMMANDS_WITHOUT_PLACE = 'init demo store connectors translate ci workspace completion generate';
+const COMMANDS_WITHOUT_PLACE = 'init demo store connectors translate ci workspace completion generate';
 
 /** Commands of one workspace. They need `--workspace` if several are configured. */
-export const COMMANDS_OF_WORKSPACE = new Set(
+const COMMANDS_OF_WORKSPACE = new Set(
   'plan quota held changes quarantine deliveries trigger items backfill sweep hooks connections api tasks links docs prs files keys gateway'.split(
     ' ',
   ),
@@ -40,7 +40,7 @@ let placeFlags: readonly PlaceFlag[] = [];
  * Returns the flags `--data`, `--config` and `--workspace` of a command line. `--workspace` of `login` is left out, because it takes
  * several names.
  */
-export function placeFlagsOf(argv: readonly string[]): readonly PlaceFlag[] {
+function placeFlagsOf(argv: readonly string[]): readonly PlaceFlag[] {
   const isLogin = argv[2] === 'login';
   return argv.flatMap((word, index) => {
     if (!PLACE.test(word) || (isLogin && word.startsWith('--workspace'))) return [];

@@ -1,5 +1,5 @@
 /** The most pages of one walk. No list of a vendor has more. */
-export const MOST_PAGES = 10_000;
+const MOST_PAGES = 10_000;
 /** The most pages in a row without an element. */
 export const MOST_EMPTY = 100;
 

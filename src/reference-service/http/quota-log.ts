@@ -147,7 +147,7 @@ interface Windows {
 }
 
 /** Both windows slide: in any span as long as a window at most its cap is accepted. */
-export function createWindows(quota: Quota): Windows {
+function createWindows(quota: Quota): Windows {
   const windows = [createWindow(quota.requests, quota.window), createWindow(quota.burst, quota.burstWindow)];
   return {
     wait: (now) => Math.max(...windows.map((window) => window.wait(now))),

@@ -7,7 +7,7 @@ import type { Scope, Sql } from '../workspace-scope.ts';
 export type RequestRow = Omit<Selectable<Tables['requests']>, 'workspace'>;
 
 /** Rows stored for each workspace, at most: about the number of requests that the quota allows in a day. */
-export const MOST_REQUESTS = 20_000;
+const MOST_REQUESTS = 20_000;
 
 /** Adds a completed request, in the transaction that settles it. Its id is one more than the last id. */
 export const addRequest = compileInScope((query, row: Omit<Insertable<Tables['requests']>, 'id'>) => {

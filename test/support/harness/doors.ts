@@ -22,7 +22,7 @@ export const JOB = 'wsg_the-token-of-a-job-that-nobody-can-guess';
 /** Short enough to be guessed. */
 export const SHORT = 'short-read-token';
 
-export const TOKENS: readonly Token[] = [
+const TOKENS: readonly Token[] = [
   { secret: ADMIN, role: 'admin', workspaces: null },
   { secret: READ, role: 'read', workspaces: null },
   { secret: ACME, role: 'admin', workspaces: ['acme'] },

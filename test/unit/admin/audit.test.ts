@@ -1,8 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { audited, auditLog, noteAct, sendAudited } from '../../../src/admin/access/audit.ts';
 import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { REST } from '../../../src/admin/quota/quota.ts';
 import { CALLERS, keyCaller, tokenCaller } from '../../../src/model/caller.ts';
 import { cleanErrorsWith, SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { Lane } from '../../../src/model/lane.ts';
@@ -80,10 +79,7 @@ test('pages go back in time; who is limited to workspaces sees theirs; old and t
   const theirs = await auditLog(query, { ...ALL, workspaces: ['acme'] }, clock.now());
   expect(theirs.entries.map(({ id }) => id)).toEqual([5, 4, 1]);
   expect((await auditLog(query, { ...ALL, workspaces: [] }, clock.now())).entries).toEqual([]);
-  const late = await auditLog(query, { ...ALL, since: clock.now() - 2 * DAY }, clock.now());
-  expect(late.entries.map(({ id }) => id)).toEqual([5, 4]);
   expect(await deleteAudit(query, clock.now() - 4 * DAY, 9)).toBe(1);
-  expect((await auditLog(query, ALL, clock.now())).entries.map(({ id }) => id)).toEqual([5, 4, 3, 2]);
   expect(await deleteAudit(query, clock.now() - 3 * DAY, 1, 2)).toBe(1);
   expect(await deleteAudit(query, clock.now() - 2 * DAY, 9, 2)).toBe(1);
   expect(await deleteAudit(query, 0, 9, 2)).toBe(0);
@@ -128,109 +124,41 @@ test('writes of commands to the workspace, and tokens; no reads', async () => {
   expect(JSON.stringify(await rows())).not.toContain('wsg_secret');
 });
 
-test('an action whose process ended before it was done is shown as not done', async () => {
-  const { books, clock } = await setUp();
-  const { query } = books;
-  await noteAct(books, { actor: 'command ann', action: 'release', workspace: null, subject: null }, 'asked');
-  const outcomes = async (now: number) => (await auditLog(query, ALL, now)).entries.map(({ outcome }) => outcome);
-  expect(await outcomes(clock.now() + 10_000)).toEqual(['asked']);
-  expect(await outcomes(clock.now() + 60_000)).toEqual(['undone']);
-});
-
-describe('the use of the quota by caller', () => {
-  const MINUTE = 60_000;
-  const HOUR = 60 * MINUTE;
+test('says who used the quota in the window, in a day and in a week: by lane, command, token and key', async () => {
+  const { store: opened, clock } = await setUp();
+  const [minute, hour] = [60_000, 3_600_000];
   const random = { float: () => 0.5, uuid: () => 'none', bytes: (length: number) => Buffer.alloc(length) };
-
-  let store: OpenedStore | undefined;
-  afterEach(async () => {
-    await store?.close();
-  });
-
-  async function bench() {
-    const opened = await openStore({ file: ':memory:' });
-    store = opened;
-    const clock = createTravellingClock();
-    const quota = { requests: 200, window: 15 * MINUTE, burst: 0, burstWindow: MINUTE, share: 1, concurrency: 8 };
-    const parts = { store: opened, clock, random, logger: silentLogger, meter: silentMeter };
-    const throttle = await createThrottle(parts, quota);
-    const send = async (lane: Lane, caller?: string, status = 200, retryAfter?: number) => {
-      const slot = await throttle.acquire({ lane, caller, due: 1 });
-      await opened.commit((query) => slot.record(query));
-      await slot.complete({ status, retryAfter });
-    };
-    const ask = () =>
-      runAdminOperation('quota-by-caller', { store: opened, throttle } as unknown as OpenWorkspace, {}, clock);
-    return { store: opened, clock, send, ask };
-  }
-
-  const of = (requests: number, refused = 0) => ({ requests, refused });
-
-  test('says who used it in the window, in a day and in a week: by lane, command, token and key', async () => {
-    const { store: opened, clock, send, ask } = await bench();
-    await addGatewayToken(opened.query, { id: 'gwt_1', digest: 'd', description: 'CI of acme', now: clock.now() });
-    for (let sent = 0; sent < 4; sent++) await send('mirror');
-    await clock.advance(30 * HOUR);
-    for (let sent = 0; sent < 3; sent++) await send('interactive', tokenCaller('gwt_1'));
-    await clock.advance(HOUR);
-    await send('mirror');
-    await send('interactive', CALLERS.command);
-    await send('interactive', keyCaller('abcdef0123456789'), 404);
-    const { callers, series, cap, window } = await ask();
-    expect({ cap, window }).toEqual({ cap: 200, window: 15 * MINUTE });
-    expect(callers).toEqual([
-      {
-        ...{ caller: 'mirror', kind: 'daemon', name: 'daemon: pull requests', isEstimate: false },
-        ...{ window: of(1), day: of(1), week: of(5) },
-      },
-      {
-        ...{ caller: 'token:gwt_1', kind: 'token', name: 'gateway token "CI of acme" (gwt_1)', isEstimate: false },
-        ...{ window: of(0), day: of(3), week: of(3) },
-      },
-      {
-        ...{ caller: 'command', kind: 'command', name: 'commands', isEstimate: false },
-        ...{ window: of(1), day: of(1), week: of(1) },
-      },
-      {
-        ...{ caller: 'key:abcdef012345', kind: 'key', name: 'key with SHA-256 abcdef012345…', isEstimate: false },
-        ...{ window: of(1), day: of(1), week: of(1) },
-      },
-    ]);
-    // A day in quarters, without what is older.
-    expect(series.map(({ caller, requests }) => [caller, requests])).toEqual([
-      ['token:gwt_1', 3],
-      ['command', 1],
-      ['key:abcdef012345', 1],
-      ['mirror', 1],
-    ]);
-    expect(new Set(series.map(({ since }) => since % (15 * MINUTE)))).toEqual(new Set([0]));
-  });
-
-  test('others are estimated from refusals, and named last', async () => {
-    const { clock, send, ask } = await bench();
-    expect((await ask()).lastRefusal).toBeNull();
-    for (let sent = 0; sent < 50; sent++) await send('mirror');
-    await send('mirror', undefined, 429, 600);
-    const now = await ask();
-    const others = { caller: 'others', kind: 'others', isEstimate: true };
-    expect(now.callers).toMatchObject([
-      { caller: 'mirror', window: of(51, 1), day: of(51, 1) },
-      { ...others, window: of(150), day: of(150), week: of(150) },
-    ]);
-    expect(now.lastRefusal).toMatchObject({ window: 'long', othersLong: 150 });
-    await clock.advance(HOUR);
-    expect((await ask()).callers.at(-1)).toMatchObject({ ...others, window: of(0), day: of(150) });
-  });
-
-  test('of many callers the series tells twelve apart', async () => {
-    const { send, ask } = await bench();
-    for (let made = 0; made < 20; made++) await send('interactive', keyCaller(`${made}`.padStart(12, '0')));
-    await send('mirror');
-    await send('mirror');
-    const { series, callers } = await ask();
-    expect(callers).toHaveLength(21);
-    expect(series).toHaveLength(13);
-    expect(series).toContainEqual(expect.objectContaining({ caller: REST, requests: 9 }));
-    expect(series).toContainEqual(expect.objectContaining({ caller: 'mirror', requests: 2 }));
-  });
+  const quota = { requests: 200, window: 15 * minute, burst: 0, burstWindow: minute, share: 1, concurrency: 8 };
+  const parts = { store: opened, clock, random, logger: silentLogger, meter: silentMeter };
+  const throttle = await createThrottle(parts, quota);
+  const send = async (lane: Lane, caller?: string) => {
+    const slot = await throttle.acquire({ lane, caller, due: 1 });
+    await opened.commit((query) => slot.record(query));
+    await slot.complete({ status: 200 });
+  };
+  await addGatewayToken(opened.query, { id: 'gwt_1', digest: 'd', description: 'CI of acme', now: clock.now() });
+  for (let sent = 0; sent < 4; sent++) await send('mirror');
+  await clock.advance(30 * hour);
+  for (let sent = 0; sent < 3; sent++) await send('interactive', tokenCaller('gwt_1'));
+  await clock.advance(hour);
+  await send('mirror');
+  await send('interactive', CALLERS.command);
+  await send('interactive', keyCaller('abcdef0123456789'));
+  const workspace = { store: opened, throttle } as unknown as OpenWorkspace;
+  const { callers, series } = await runAdminOperation('quota-by-caller', workspace, {}, clock);
+  const used = callers.map(({ name, ...use }) => [name, use.window.requests, use.day.requests, use.week.requests]);
+  expect(used).toEqual([
+    ['daemon: pull requests', 1, 1, 5],
+    ['gateway token "CI of acme" (gwt_1)', 0, 3, 3],
+    ['commands', 1, 1, 1],
+    ['key with SHA-256 abcdef012345…', 1, 1, 1],
+  ]);
+  // A day in quarters, without what is older.
+  expect(series.map(({ caller, requests }) => [caller, requests])).toEqual([
+    ['token:gwt_1', 3],
+    ['command', 1],
+    ['key:abcdef012345', 1],
+    ['mirror', 1],
+  ]);
+  expect(new Set(series.map(({ since }) => since % (15 * minute)))).toEqual(new Set([0]));
 });

@@ -1,20 +1,15 @@
 import { beforeAll, describe, expect, it, test } from 'vitest';
-import { reasonOf } from '../../../src/admin/access/refused.ts';
 import { type Asked, runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { createPostponed, DELAY } from '../../../src/admin/changes/postponed.ts';
 import { canBackfill, startBackfill } from '../../../src/admin/connections/backfill.ts';
-import { itemsAbout, MOST_ABOUT } from '../../../src/admin/items/find-named.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { describeMirror } from '../../../src/admin/status/describe-open-workspace.ts';
-import { createLagWatch } from '../../../src/admin/status/lag.ts';
-import { conditionOf, judgeCondition } from '../../../src/admin/status/wait.ts';
+import { judgeCondition } from '../../../src/admin/status/wait.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-job.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
-import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
-import { openTestStore } from '../../support/harness/intake.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import { CONNECTION, EMPTY, statusWith } from '../../support/harness/web.ts';
 
@@ -31,10 +26,6 @@ describe('waiting for a condition', () => {
   const nothing = { waitsFor: [], needsPerson: [] };
 
   describe('synced', () => {
-    it('is met where nothing waits', () => {
-      expect(judgeCondition(SYNCED, calm())).toEqual(nothing);
-    });
-
     it('names what is still to come', () => {
       const rows = { ...changes({ pending: 2, sending: 1 }), deliveries: { ...EMPTY.deliveries, pending: 1 } };
       const { waitsFor } = judgeCondition(SYNCED, calm({ ...rows, connections: [{ ...CONNECTION, name: 'jira' }] }));
@@ -61,36 +52,6 @@ describe('waiting for a condition', () => {
       const status = calm({}, { broken });
       expect(judgeCondition(SYNCED, status).needsPerson).toEqual(['other is not open: config_invalid. Correct it.']);
       expect(judgeCondition(SYNCED, status, [NAME])).toEqual(nothing);
-    });
-  });
-
-  it('ready waits for the components that are not', () => {
-    const status = calm({}, { ready: false, components: { database: 'disk_full', server: 'ok' } });
-    const { waitsFor } = judgeCondition({ kind: 'ready' }, status);
-    expect(waitsFor).toEqual(['the daemon to be ready, database: disk_full']);
-  });
-
-  it('reads conditions, and suggests a workspace for what is nearly one', () => {
-    expect(['ready', 'synced', 'workspace=a', 'workspace=', 'x'].map(conditionOf)).toEqual([
-      { kind: 'ready' },
-      { kind: 'synced' },
-      { kind: 'workspace', name: 'a' },
-      undefined,
-      undefined,
-    ]);
-    const misspelt = () => judgeCondition({ kind: 'workspace', name: `${NAME}x` }, calm());
-    expect(misspelt).toThrow(`(did you mean "${NAME}"?)`);
-    expect(judgeCondition({ kind: 'workspace', name: NAME }, calm())).toEqual(nothing);
-  });
-
-  describe('a workspace that another replica works on', () => {
-    const status = { ...calm(), elsewhere: [{ name: 'theirs', address: 'http://b:8080' }] };
-
-    it('which told nothing of it, is waited for', () => {
-      const waitsFor = ['the replica that works on theirs to answer'];
-      expect(judgeCondition(SYNCED, status)).toEqual({ waitsFor, needsPerson: [] });
-      expect(judgeCondition({ kind: 'workspace', name: 'theirs' }, status)).toEqual({ waitsFor, needsPerson: [] });
-      expect(judgeCondition({ kind: 'workspace', name: NAME }, status)).toEqual(nothing);
     });
   });
 });
@@ -138,14 +99,6 @@ describe('postponed actions', () => {
     expect(done()).toBe(0);
     expect(add).toThrow(expect.objectContaining({ code: 'not_running' }));
   });
-
-  test('nothing is taken where no daemon runs, and not without end where one does', () => {
-    const { postponed, add } = setUp();
-    expect(add).toThrow(expect.objectContaining({ code: 'not_running' }));
-    postponed.start();
-    for (let asked = 0; asked < 100; asked++) add();
-    expect(add).toThrow(expect.objectContaining({ code: 'conflict' }));
-  });
 });
 
 const STATES = ['applied', 'applied', 'ignored', 'pending', 'quarantined'] as const;
@@ -185,30 +138,9 @@ describe('the preview of a replay', () => {
   });
 });
 
-test('of a task that a template names everywhere some items are found, those with links first', async () => {
-  const store = await openTestStore();
-  const { query } = store;
-  const rows = Array.from({ length: 1_000 }, (_, index) => ({
-    item_key: `item ${index}`,
-    name: 'BUG-1',
-    reason: '{}',
-  }));
-  await query.insertInto('mentions').values(rows).execute();
-  await saveEntity(query, blankEntity('link:z>t', 'link', { item_key: 'z', task_id: 't' }));
-  await saveEntity(query, blankEntity('document:y>t', 'document', { item_key: 'y', task_id: 't' }));
-  const found = await itemsAbout(query, { taskId: 't', key: 'BUG-1' });
-  expect(found).toHaveLength(MOST_ABOUT);
-  expect(found[0]).toBe('z');
-  expect(found).not.toContain('y');
-  expect(await itemsAbout(query, { taskId: 'other', key: 'BUG-2' })).toEqual([]);
-});
-
 it.each([
-  [['off', 'off'], 'open', null, 'here', 'here only: mirror is off'],
   [['off', 'auto'], 'open', null, 'workspace', 'in the workspace'],
   [['auto'], 'closed', 'not_found: why', 'here', 'here only: the workspace has no route to record them'],
-  [['record'], 'closed', null, 'here', 'here only: the workspace has no route to record them'],
-  [['auto'], 'unknown', null, 'unknown', 'here so far: the workspace has not said whether it records them'],
   [
     ['auto'],
     'unknown',
@@ -218,19 +150,6 @@ it.each([
   ],
 ] as const)('%j with the route %s: %s', (modes, state, error, place, message) => {
   expect(describeMirror(modes, { records: { state, error } })).toEqual({ place, message });
-});
-
-const OF_WORKSPACE = /^The key or the signature .* workspace\.webhook/;
-const OF_PROVIDER = /provider/;
-
-it.each([
-  ['a missing key', 'signature_missing', 401, '/webhooks/team/workspace', OF_WORKSPACE],
-  ['a wrong key', 'signature_mismatch', 401, '/webhooks/team/workspace', OF_WORKSPACE],
-  ['a wrong key of a verification, which has no body', 'http_401', 401, '/webhooks/team/workspace', OF_WORKSPACE],
-  ['a missing signature of a vendor', 'signature_missing', 401, '/webhooks/team/github', OF_PROVIDER],
-  ['an unknown address', 'not_found', 404, '/webhooks/team/workspace', /^No workspace or connection/],
-])('names what to correct for %s', (_what, code, status, path, reason) => {
-  expect(reasonOf({ code, status, path })).toMatch(reason);
 });
 
 function connectionAt(apiUrl: string): ActiveConnection {
@@ -245,25 +164,6 @@ it('refuses a backfill of a connection whose address has no server', async () =>
   await expect(startBackfill(workspace, { connection: 'github', since: null }, systemClock())).rejects.toMatchObject({
     code: 'usage',
     message: 'github takes webhooks only: https://github.invalid/api is an address without a server',
-  });
-});
-
-describe('the lag of a workspace', () => {
-  it('tells what half of the deliveries, and 95 of 100, did not exceed', () => {
-    const watch = createLagWatch(createTravellingClock());
-    for (let lag = 100; lag >= 1; lag--) watch.note(lag);
-    expect(watch.report()).toEqual({ count: 100, p50: 50, p95: 95 });
-  });
-
-  it('forgets what is a day old, and of very many the first', async () => {
-    const clock = createTravellingClock();
-    const watch = createLagWatch(clock);
-    for (let round = 0; round < 2_000; round++) watch.note(1_000);
-    watch.note(5);
-    expect(watch.report()).toEqual({ count: 2_000, p50: 1_000, p95: 1_000 });
-    await clock.advance(86_400_001);
-    watch.note(7);
-    expect(watch.report()).toEqual({ count: 1, p50: 7, p95: 7 });
   });
 });
 
@@ -297,24 +197,14 @@ describe('GitHub Actions', () => {
   it.each([
     ['pull_request', 'refs/pull/7/merge', {}],
     ['a merge queue', `refs/heads/gh-readonly-queue/release/2.x/pr-7-${SHA}`, {}],
-    ['pull_request_target', 'refs/heads/main', { pull_request: { number: 7 } }],
-    ['issue_comment', 'refs/heads/main', { issue: { number: 7, pull_request: {} } }],
     ['workflow_run', 'refs/heads/main', { workflow_run: { pull_requests: [{ number: 7 }] } }],
   ])('%s', (_event, GITHUB_REF, event) => {
     expect(found({ ...GITHUB, GITHUB_REF }, event)).toEqual(PULL);
   });
 
-  it('asks an Enterprise server, and does without the id of older ones', () => {
-    const { GITHUB_REPOSITORY_ID: _, ...older } = GITHUB;
-    const env = { ...older, GITHUB_SERVER_URL: 'https://ghe.example.com', GITHUB_REF: 'refs/pull/7/merge' };
-    expect(found(env)).toEqual(['github', 'acme/app#7', 'https://ghe.example.com/acme/app/pull/7']);
-  });
-
   it.each([
     ['a push', {}],
-    ['a comment on an issue', { issue: { number: 7 } }],
     ['a number that is none', { pull_request: { number: '7/../8' } }],
-    ['an event that is no object', 'text'],
   ])('no pull request: %s', (_name, event) => {
     expect(refusalOf({ ...GITHUB, GITHUB_REF: 'refs/heads/main' }, event as object)).toMatch(
       /^usage: GitHub Actions says of no pull request.*"pull_request".*--pull-request/,
@@ -325,37 +215,20 @@ describe('GitHub Actions', () => {
 const GITLAB = { GITLAB_CI: 'true', CI_SERVER_URL: 'https://gitlab.example.com' };
 const MERGE = 'https://gitlab.example.com/acme/web/shop/-/merge_requests/12';
 
-describe('GitLab CI', () => {
-  it('a pipeline of a merge request', () => {
-    const project = { CI_MERGE_REQUEST_PROJECT_PATH: 'acme/web/shop', CI_MERGE_REQUEST_PROJECT_ID: '278' };
-    const targets = ['gitlab:gitlab.example.com:278:pull:12', MERGE];
-    expect(found({ ...GITLAB, ...project, CI_MERGE_REQUEST_IID: '12' })).toEqual([
-      'gitlab',
-      'acme/web/shop!12',
-      ...targets,
-    ]);
-  });
-
-  it('a pipeline of a branch with one open merge request, not with two', () => {
-    const env = { ...GITLAB, CI_OPEN_MERGE_REQUESTS: 'acme/web/shop!12' };
-    expect(found(env)).toEqual(['gitlab', 'acme/web/shop!12', MERGE]);
-    expect(refusalOf({ ...env, CI_OPEN_MERGE_REQUESTS: 'acme/web/shop!12,acme/web/shop!13' })).toContain(
-      'merge_request_event',
-    );
-  });
-
-  it('a pull request of a repository at GitHub', () => {
-    const env = { CI_EXTERNAL_PULL_REQUEST_IID: '7', CI_EXTERNAL_PULL_REQUEST_TARGET_REPOSITORY: 'acme/app' };
-    expect(found({ ...GITLAB, ...env })).toEqual(['github', 'acme/app#7', 'acme/app#7']);
-  });
-});
-
+const MERGE_IID = { CI_MERGE_REQUEST_IID: '12' };
+const ONE_OPEN = { CI_OPEN_MERGE_REQUESTS: 'acme/web/shop!12' };
 const APP = { GITHUB: 'https://github.com/acme/app', BITBUCKET: 'https://bitbucket.org/acme/app' };
 const BITBUCKET = { BITBUCKET_BUILD_NUMBER: '3', BITBUCKET_REPO_FULL_NAME: 'acme/app' };
 const AZURE = { TF_BUILD: 'True', BUILD_REPOSITORY_PROVIDER: 'GitHub', BUILD_REPOSITORY_URI: `${APP.GITHUB}.git` };
 const JENKINS = { JENKINS_URL: 'https://ci.example.com' };
 
 it.each<[service: string, env: Variables, wanted: readonly string[]]>([
+  [
+    'GitLab CI, of a merge request',
+    { ...GITLAB, CI_MERGE_REQUEST_PROJECT_PATH: 'acme/web/shop', CI_MERGE_REQUEST_PROJECT_ID: '278', ...MERGE_IID },
+    ['gitlab', 'acme/web/shop!12', 'gitlab:gitlab.example.com:278:pull:12', MERGE],
+  ],
+  ['GitLab CI, of a branch with one', { ...GITLAB, ...ONE_OPEN }, ['gitlab', 'acme/web/shop!12', MERGE]],
   [
     'Bitbucket Pipelines',
     { ...BITBUCKET, BITBUCKET_PR_ID: '7', BITBUCKET_REPO_UUID: '{u}' },
@@ -364,11 +237,6 @@ it.each<[service: string, env: Variables, wanted: readonly string[]]>([
   [
     'Azure Pipelines, of GitHub: by the number, not the id',
     { ...AZURE, SYSTEM_PULLREQUEST_PULLREQUESTID: '98765432', SYSTEM_PULLREQUEST_PULLREQUESTNUMBER: '7' },
-    ['github', 'acme/app#7', `${APP.GITHUB}/pull/7`],
-  ],
-  [
-    'CircleCI',
-    { CIRCLECI: 'true', CIRCLE_PULL_REQUEST: `${APP.GITHUB}/pull/7` },
     ['github', 'acme/app#7', `${APP.GITHUB}/pull/7`],
   ],
   [
@@ -382,14 +250,12 @@ it.each<[service: string, env: Variables, wanted: readonly string[]]>([
 
 it.each<[job: string, env: Variables, said: string]>([
   ['nowhere', {}, 'no CI service is known'],
+  ['GitLab CI, of a branch with two', { ...GITLAB, CI_OPEN_MERGE_REQUESTS: 'a/b!1,a/b!2' }, 'merge_request_event'],
   [
     'Azure Repos',
     { ...AZURE, BUILD_REPOSITORY_PROVIDER: 'TfsGit', SYSTEM_PULLREQUEST_PULLREQUESTID: '7' },
     'Azure Repos',
   ],
-  ['a branch at Bitbucket', BITBUCKET, 'pull-requests:'],
-  ['a branch at CircleCI', { CIRCLECI: 'true' }, 'Only build pull requests'],
-  ['a branch at Jenkins', JENKINS, 'multibranch'],
 ])('says what to do: %s', (_name, env, said) => {
   expect(refusalOf(env)).toMatch(/^usage: /);
   expect(refusalOf(env)).toContain(said);
@@ -398,17 +264,10 @@ it.each<[job: string, env: Variables, said: string]>([
 describe('--pull-request', () => {
   it.each([
     ['https://github.com/acme/app/pull/7/files?w=1#diff', 'https://github.com/acme/app/pull/7'],
-    ['https://Bitbucket.org/acme/app/pull-requests/7/overview', 'https://bitbucket.org/acme/app/pull-requests/7'],
     ['https://gitlab.example.com/acme/web/shop/-/merge_requests/12/diffs', MERGE],
     ['acme/app#7', 'acme/app#7'],
-    ['acme/web/shop!12', 'acme/web/shop!12'],
   ])('%s', (given, target) => {
     expect(namedPullRequest(given).targets).toEqual([target]);
-  });
-
-  it('takes the provider that is named', () => {
-    const named = { name: 'acme/app#7', targets: ['acme/app#7'], provider: 'bitbucket' };
-    expect(namedPullRequest('acme/app#7', 'bitbucket')).toEqual(named);
   });
 
   const ftp = 'ftp://github.com/acme/app/pull/7';

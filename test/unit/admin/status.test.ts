@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createCauseTimes } from '../../../src/admin/status/describe-open-workspace.ts';
 import type { ListedWorkspace, Status } from '../../../src/admin/status/status.ts';
 import { WARNINGS } from '../../../src/admin/status/verdict.ts';
 import {
@@ -51,47 +50,6 @@ describe('the verdict', () => {
     ]);
   });
 
-  it('says when the rest is done, unless it soon is or everything stands still', () => {
-    const backlog = {
-      requests: 230,
-      backfill: 30,
-      doneAt: NOW + 28 * 60_000 + 4_000,
-      lastSentAt: NOW + 28 * 60_000 + 4_000,
-      held: 94,
-    };
-    const summaryOf = (parts: Parts) => statusWith(parts).workspaces[0]?.summary;
-    expect(summaryOf({ backlog })).toMatch(/; the rest done in about 28 minutes, without what needs approval$/);
-    expect(summaryOf({ backlog: { ...backlog, held: 0, doneAt: NOW + 5 * 3_600_000 } })).toMatch(/in about 5 hours$/);
-    expect(summaryOf({ backlog: { ...backlog, doneAt: NOW + 9_000 } })).not.toContain('done');
-    expect(summaryOf({ backlog, halt: new SyncError('database_corrupt', 'page 7') })).not.toContain('done');
-  });
-
-  it('dates each cause: by the facts, else by when it was first seen', () => {
-    const times = createCauseTimes();
-    const held = {
-      byState: { ...EMPTY.changes.byState, held: 2 },
-      heldSeen: { since: NOW - 9_000, seenAt: NOW - 5_000 },
-    };
-    const changes = { ...EMPTY.changes, ...held };
-    const dated = (parts: Parts) =>
-      statusWith({ ...parts, times }).workspaces[0]?.causes.map(({ code, since, seenAt }) => [code, since, seenAt]);
-    const halt = new SyncError('database_corrupt', 'page 7 is damaged');
-    expect(dated({ changes, halt })).toEqual([
-      ['database_corrupt', NOW, NOW],
-      ['changes_held', NOW - 9_000, NOW - 5_000],
-    ]);
-    expect(dated({ halt, now: NOW + 1_000 })).toEqual([['database_corrupt', NOW, NOW + 1_000]]);
-    expect(dated({ now: NOW + 2_000 })).toEqual([]);
-    expect(dated({ halt, now: NOW + 3_000 })).toEqual([['database_corrupt', NOW + 3_000, NOW + 3_000]]);
-  });
-
-  it('says that a cause began no later than it was last seen', () => {
-    const times = createCauseTimes();
-    const failure = { ...unreachable, at: NOW - 6_000 };
-    const [workspace] = statusWith({ connections: [{ ...CONNECTION, failure }], times }).workspaces;
-    expect(workspace?.causes).toMatchObject([{ since: NOW - 6_000, seenAt: NOW - 6_000 }]);
-  });
-
   it('is blocked by whatever keeps everything from being sent or stored, and that comes first', () => {
     const halt = new SyncError('database_corrupt', 'page 7 is damaged');
     const { verdict, workspaces } = statusWith({ ...DEAD, halt });
@@ -120,25 +78,6 @@ describe('the verdict', () => {
 });
 
 describe('worksync status', () => {
-  it('says in one line why many changes are held, and what still is to be sent', () => {
-    const failure = { code: 'guard_held', message: 'too many creations', hint: 'release' };
-    const stuck = Array.from({ length: 20 }, (_, index) => ({
-      ...{
-        entity: `pull_request:github/1/${index}`,
-        label: `record of acme/web#${index}`,
-        kind: 'pull_request',
-        lane: 'mirror',
-        state: 'held',
-      },
-      ...{ since: NOW, notBefore: 0, attempts: 0, failure },
-    })) as (typeof EMPTY)['changes']['stuck'];
-    const backlog = { requests: 95, backfill: 5, doneAt: NOW + 180_000, lastSentAt: NOW + 180_000, held: 20 };
-    const text = describeStatus(statusWith({ backlog, changes: { ...EMPTY.changes, stuck } }));
-    expect(text.match(/too many creations/g)).toHaveLength(1);
-    expect(text).toContain('held: too many creations: record of acme/web#0, record of acme/web#1,');
-    expect(text).toContain('; 95 requests to send (5 for backfills), the last in 3 min\n');
-  });
-
   it('never says "running" alone where something is wrong', () => {
     const text = describeStatus(statusWith(DEAD));
     expect(text).toMatch(/^worksync 0\.1\.0 \(schema \d+, protocol \d+\), DEGRADED, up for /);
@@ -148,23 +87,6 @@ describe('worksync status', () => {
     expect(text).toContain('    changes_held: 94 changes need approval. List them with "worksync held"');
     expect(text).toContain('  synced      24 of 260 pull requests, 6 of 64 links\n');
     expect(describeStatus(statusWith())).toContain('  state       ok, running\n');
-  });
-
-  it('is never NOT READY without a reason', () => {
-    const full = statusWith({}, { ready: false, components: { server: 'ok', disk: 'disk_full' } });
-    expect(describeStatus(full)).toMatch(
-      /^worksync 0\.1\.0 \(schema \d+, protocol \d+\), NOT READY \(disk: disk_full\), up for/,
-    );
-    expect(describeStatus(statusWith({}, { ready: false, components: {} }))).toContain('NOT READY (starting)');
-  });
-
-  it('shows a workspace that did not start, each place on a line of its own', () => {
-    const broken = [
-      { name: 'other', code: 'config_invalid', message: 'a.yaml:1:1: x\na.yaml:2:1: y', hint: 'Correct it.' },
-    ];
-    expect(describeStatus(statusWith({}, { broken }))).toContain(
-      'workspace other\n  state       BLOCKED config_invalid: Correct it.\n    a.yaml:1:1: x\n    a.yaml:2:1: y',
-    );
   });
 });
 
@@ -240,15 +162,9 @@ describe('the status of all workspaces', () => {
 
   it('the list of all workspaces says the same as the status of each, whatever is wrong', async () => {
     const { query } = world.partition().store;
-    const verdicts: string[] = [];
-    const summaries: string[] = [];
     async function agree(): Promise<void> {
-      const all = await list();
-      expect(all).toEqual(await expected());
-      verdicts.push(...all.map(({ verdict }) => verdict));
-      summaries.push(...all.map(({ summary }) => summary));
+      expect(await list()).toEqual(await expected());
     }
-
     await world.settled();
     await agree();
     const updated = new Date(world.clock.now()).toISOString();
@@ -262,7 +178,6 @@ describe('the status of all workspaces', () => {
       const [only] = await list();
       return only?.held === 2 && only.waiting === 0;
     });
-    await agree();
     await query
       .insertInto('polls')
       .values([
@@ -271,19 +186,16 @@ describe('the status of all workspaces', () => {
         { connection: 'gone', unit: '*', error: 'forbidden: no scope', failed_at: 30 },
       ])
       .execute();
-    await agree();
-    await query
-      .insertInto('sweeps')
-      .values({ connection: 'github', unit: 'acme/old', error: 'not_found: no such repository' })
-      .execute();
-    await agree();
+    const sweep = { connection: 'github', unit: 'acme/old', error: 'not_found: no such repository' };
+    await query.insertInto('sweeps').values(sweep).execute();
     const backfill = { connection: 'github', unit: 'acme/app', not_before: 0, started_at: 1, error: 'internal: no' };
     await query.insertInto('backfills').values(backfill).execute();
     await agree();
     world.configure('other', { connections: 'nonsense' });
     await world.reload();
     await agree();
-    expect(verdicts).toEqual(['ok', ...Array(4).fill('degraded'), 'blocked', 'degraded']);
-    expect(summaries.at(-1)).toMatch(/1 connection failing.*2 changes need.*1 delivery quar.*2 repos.*1 backfill fail/);
+    const all = await list();
+    expect(all.map(({ verdict }) => verdict)).toEqual(['blocked', 'degraded']);
+    expect(all[1]?.summary).toMatch(/1 connection failing.*2 changes need.*1 delivery quar.*2 repos.*1 backfill fail/);
   });
 });

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { auditLog } from '../../../src/admin/access/audit.ts';
-import { alone, backUp, forget, restore } from '../../../src/admin/installation/data.ts';
+import { alone, forget } from '../../../src/admin/installation/data.ts';
 import { giveUpMove, moveStore } from '../../../src/admin/installation/store.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { acquireDataFolder } from '../../../src/store/installation/data-folder.ts';
@@ -138,15 +138,6 @@ describe('moving everything', () => {
     await expect(move(from, to)).resolves.toMatchObject({ rows: 2 });
   });
 
-  it('is refused where there is nothing, and where both are the same', async () => {
-    const [from, to] = [await used(), await elsewhere()];
-    const missing = join(folder(), 'missing');
-    await expect(move(missing, to)).rejects.toMatchObject({ code: 'not_found' });
-    expect(existsSync(missing)).toBe(false);
-    await expect(move(from, join(from, 'worksync.db'))).rejects.toMatchObject({ code: 'usage' });
-    await expect(move(from, ':memory:')).rejects.toMatchObject({ code: 'usage' });
-  });
-
   it('takes no place for a source that only has the wrong name, and makes nothing there', async () => {
     const empty = ON_POSTGRES ? newPlace(randomUUID()) : folder();
     if (!ON_POSTGRES) writeFileSync(join(empty, 'worksync.db'), '');
@@ -157,23 +148,9 @@ describe('moving everything', () => {
     await expect(move(empty, await elsewhere())).rejects.toMatchObject(refused);
     if (ON_POSTGRES) expect(await schemaExists(empty)).toBe(false);
   });
-
-  it('gives up only what was begun', async () => {
-    const [from, to] = [await used(), await elsewhere()];
-    await move(from, to);
-    await expect(giveUpMove(to)).rejects.toMatchObject({ code: 'conflict' });
-    expect((await opened(to)).id).toBeTruthy();
-  });
 });
 
 describe('where the rows are in PostgreSQL', () => {
-  it('backup and restore say whose work that is', async () => {
-    const place = { data: folder(), store: 'postgres://db/worksync' };
-    const told = { code: 'usage', hint: expect.stringContaining('pg_dump') };
-    await expect(backUp(place, join(place.data, 'backup'))).rejects.toMatchObject(told);
-    await expect(restore(place, import.meta.filename)).rejects.toMatchObject(told);
-  });
-
   it.runIf(ON_POSTGRES)('a workspace is forgotten, unless another process serves it', async () => {
     const to = await elsewhere();
     await move(await used(), to);
@@ -211,20 +188,5 @@ describe('the command', () => {
       code: 2,
       stderr: expect.stringContaining('WORKSYNC_STORE_FILE'),
     });
-  });
-
-  it('prints what was copied, and no password', async () => {
-    const [from, to] = [await used(), await elsewhere()];
-    const { code, json } = await commandLine('store', 'copy', '--json', from, to);
-    expect(code).toBe(0);
-    expect(json()).toMatchObject([
-      { rows: 2, tables: expect.arrayContaining([expect.objectContaining({ table: 'meta' })]) },
-    ]);
-    const again = await commandLine('store', 'copy', from, to);
-    expect(again).toMatchObject({ code: 1, stdout: '' });
-    expect(again.stderr).toContain('rows of its own');
-    const secret = await commandLine('store', 'copy', from, 'postgres://ann:hidden%20words@127.0.0.1:1/db');
-    expect(secret.code).toBe(75);
-    expect(secret.stdout + secret.stderr).not.toMatch(/hidden/);
   });
 });

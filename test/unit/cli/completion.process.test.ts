@@ -15,32 +15,19 @@ function offered(...words: readonly string[]): string[] {
 }
 
 it.each([
-  [['sta'], ['status']],
   [
     ['links', ''],
     ['list', 'add', 'remove', 'explain', 'release-status', 'release-field', 'unfinished', '-h', '--help'],
   ],
   [['gateway', 'token', 're'], ['revoke']],
-  [['plan', '--app'], ['--apply']],
   [
     ['api', 'createA'],
     ['createApiKey', 'createAgent'],
   ],
-  [['api', 'listTasks', '--q'], ['--query']],
   // A flag of the words before changes nothing.
   [['plan', '--json', '--wo'], ['--workspace']],
   // Hidden ones are offered by nobody.
   [['plan', '--po'], []],
 ])('completes %j', (words, expected) => {
   expect(offered(...words)).toEqual(expected);
-});
-
-it('gives zsh the same, and fish a line for each command and flag, with what it does', () => {
-  expect(scriptFor('zsh', program)).toBe(`autoload -U +X bashcompinit && bashcompinit\n${scriptFor('bash', program)}`);
-  const lines = scriptFor('fish', program).split('\n');
-  expect(lines).toContain(
-    "complete -c worksync -n '__fish_seen_subcommand_from links; and not __fish_seen_subcommand_from list add remove explain release-status release-field unfinished' -f -a list -d 'list the external links of a task'",
-  );
-  // A quote within a description ends nothing.
-  expect(lines.filter((line) => line.replace(/\\./g, '').split("'").length !== 5)).toEqual([]);
 });

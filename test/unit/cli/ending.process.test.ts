@@ -86,16 +86,6 @@ describe('an end that takes longer than it may says what is open,', () => {
       ...{ closing, stored: code === 0, waited: 8_000 },
     });
   });
-
-  test.runIf(isDeep)('and ends with 1 after a fault that nobody caught, though everything is stored', async () => {
-    const work =
-      "process.on('exit', () => console.log('up')); setImmediate(() => { throw new Error('a fault of ours'); });";
-    const close = `report('the database', true); ${NEVER}`;
-    const ended = await endOf({ close, work: `${work} ${NEVER}`, isLate: true });
-    expect(ended.code).toBe(1);
-    expect(ended.stderr).toContain('a fault of ours');
-    expect(lastOf(ended)).toMatchObject({ closing: 'the database', stored: true });
-  });
 });
 
 describe('an end that is not in order says why, and ends with 1:', () => {
@@ -122,16 +112,6 @@ describe('an end that is not in order says why, and ends with 1:', () => {
       closing: 'the workspaces',
       error: { message: 'no connection' },
     });
-  });
-
-  test.runIf(isDeep)('a fault that nobody caught, and what cannot be closed after it', async () => {
-    const fault =
-      "process.on('exit', () => console.log('up')); setImmediate(() => { throw new Error('a fault of ours'); });";
-    const work = `${fault} await new Promise(() => undefined);`;
-    const ended = await endOf({ close: "throw new Error('the disk is gone')", work });
-    expect(ended.code).toBe(1);
-    expect(ended.stderr).toContain('a fault of ours');
-    expect(lastOf(ended)).toMatchObject({ error: { message: 'the disk is gone' } });
   });
 });
 

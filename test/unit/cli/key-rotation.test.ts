@@ -125,31 +125,6 @@ it('a rotation that is done is not done again', async () => {
   );
 });
 
-it('without a file the secret is told once; a repeated call asks a person while that key is unused', async () => {
-  const silent = rotation(async () => undefined, { file: undefined, patience: MINUTE });
-  await expect(rotateKey(silent)).rejects.toMatchObject({ code: 'rotation_waiting' });
-  const { apiKeyId, secret } = events.find((event) => event.did === 'created')!;
-  await expect(rotateKey(silent)).rejects.toMatchObject({ code: 'conflict' });
-  expect(await active()).toEqual(expect.arrayContaining([old.apiKeyId, apiKeyId]));
-  await use(secret!);
-  await rotateKey(rotation(() => use(secret!), { file: undefined }));
-  expect(events.map(({ did }) => did)).toContain('resumed');
-  expect(await active()).not.toContain(old.apiKeyId);
-});
-
-it('refuses a description that an older key has, and an unknown key', async () => {
-  await expect(rotateKey(rotation(switched, { description: 'minted at start' }))).rejects.toMatchObject({
-    code: 'conflict',
-  });
-  await expect(rotateKey(rotation(switched, { oldKeyId: 'key_x' }))).rejects.toMatchObject({ code: 'not_found' });
-  expect(await active()).toContain(old.apiKeyId);
-});
-
-it('leaves no mark beside the file when the workspace refuses to create a key', async () => {
-  await expect(rotateKey(rotation(switched, { description: 'x'.repeat(300) }))).rejects.toMatchObject({ status: 400 });
-  expect(keyFile(path).wasCutOff()).toBe(false);
-});
-
 class Killed extends Error {}
 
 /** One of so many steps is cut off. */

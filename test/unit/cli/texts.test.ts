@@ -3,25 +3,19 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ShownPlan } from '../../../src/admin/changes/plan.ts';
 import type { PullRequestTasks } from '../../../src/admin/tasks/pull-request-tasks.ts';
-import { describePlan } from '../../../src/cli/changes/plan.ts';
 import { askOwner } from '../../../src/cli/owner.ts';
 import { main } from '../../../src/cli/program.ts';
 import { reportError } from '../../../src/cli/report-error.ts';
 import { configSource } from '../../../src/cli/session.ts';
 import { print, say } from '../../../src/cli/setting.ts';
 import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/tasks/ci.ts';
-import { safeOutput } from '../../../src/cli/words.ts';
 import { describeRound } from '../../../src/cli/workspace/sweep.ts';
 import { show } from '../../../src/cli/workspace-command.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import { LARGE_CONFIG, loadConfig } from '../../../src/platform/config/load.ts';
-import { OWN_COMMAND } from '../../../src/platform/lib/own-command.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { daemonFile } from '../../../src/store/installation/daemon-file.ts';
-import { html } from '../../../src/web/html.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { allCommands, commandLine } from '../../support/harness/command-line.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
@@ -41,20 +35,6 @@ const answer: PullRequestTasks = {
   example: 'BUG-12',
 };
 
-it('is read by people', () => {
-  const plain = { ...answer, pullRequest: { ...answer.pullRequest!, title: 'Pay by card' } };
-  expect(describeTasks({ ...plain, notLinked: [{ text: 'BUG-99', place: 'title', why: 'there is no task' }] })).toBe(
-    [
-      'acme/app#7 "Pay by card" is linked to 2 tasks',
-      '  BUG-12  in_progress  Login <b>fails</b> | [now](x)',
-      '  BUG-13                                              (the link waits to be sent)',
-      'named, but not linked:',
-      '  "BUG-99" (title): there is no task',
-    ].join('\n'),
-  );
-  expect(describeTasks({ ...plain, tasks: [], notLinked: [] })).toBe('acme/app#7 "Pay by card" is linked to no task');
-});
-
 it('commands no CI service, whoever wrote the texts', () => {
   for (const text of [describeTasks(answer), summaryOf(answer), summaryOf({ ...answer, tasks: [] }), ciText(HOSTILE)]) {
     expect(text).not.toMatch(/::|##/);
@@ -65,13 +45,6 @@ it('commands no CI service, whoever wrote the texts', () => {
 
 it.each(['###[add-mask]x', '####vso[x]', ':::error::x', '::::error::x'])('%s commands none either', (text) => {
   expect(ciText(text)).not.toMatch(/::|##/);
-});
-
-it('a summary shows texts as they are, and no more than some lines', () => {
-  expect(summaryOf(answer)).toContain('Login &#60;b&#62;fails&#60;/b&#62; &#124; &#91;now&#93;&#40;x&#41;');
-  const many = { ...answer, tasks: Array.from({ length: 50 }, () => answer.tasks[0]!) };
-  expect(summaryOf(many).match(/BUG/g)).toHaveLength(20);
-  expect(summaryOf(many)).toContain('and 30 more');
 });
 
 it('an annotation is one line', () => {
@@ -123,18 +96,6 @@ describe('the output of commands', () => {
     expect(text).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]|##(?:vso)?\[|^\s*::/mu);
   });
 
-  it('keeps the value of JSON', () => {
-    const value = { title: HOSTILE, list: ['a::b', '####'], empty: {} };
-    const line = safeOutput(JSON.stringify(value));
-    expect(JSON.parse(line)).toEqual(value);
-    expect(line).not.toMatch(/::|##/);
-  });
-
-  it('leaves texts of ours as they are', () => {
-    const text = 'BUG-1\topen  12:30:00\n  # Title\n  https://example.com/#a::b';
-    expect(safeOutput(text)).toBe(text);
-  });
-
   it('all commands print through it', () => {
     const folder = join(import.meta.dirname, '../../../src/cli');
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
@@ -147,38 +108,6 @@ describe('the output of commands', () => {
     expect(writers).toEqual(['setting.ts']);
   });
 });
-
-const EMPTY: ShownPlan = {
-  id: 'abc',
-  writes: [],
-  requests: 0,
-  drainedAt: 0,
-  entities: [],
-  mirror: { state: 'here', message: 'here only' } as unknown as ShownPlan['mirror'],
-  unread: [],
-};
-
-it('does not promise that nothing is written before everything was read', () => {
-  expect(describePlan(EMPTY, 0)).toBe('plan abc: nothing would be written\n  pull requests: here only');
-  expect(describePlan({ ...EMPTY, unread: ['the workspace', 'main'] }, 0).split('\n')).toEqual([
-    'plan abc: nothing is known to be written yet',
-    '  pull requests: here only',
-    '  not read yet: the workspace, main; more writes may follow',
-  ]);
-});
-
-it('names commands as they are typed here in texts of worksync, and leaves texts of other people as they are', () => {
-  const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-  const title = 'BUG-1  "worksync status" crashes';
-  show({ text: title, json: [] }, {});
-  print('See "worksync status".');
-  const lines = written.mock.calls.map(([line]) => line);
-  written.mockRestore();
-  expect(lines).toEqual([`${title}\n`, `See "${OWN_COMMAND} status".\n`]);
-  expect(html`${title}`.text).toBe('BUG-1  &quot;worksync status&quot; crashes');
-});
-
-/** The rules that hold for every command. */
 
 const LEAVES = await allCommands();
 
@@ -193,31 +122,6 @@ describe.each(LEAVES.map(({ path, command }) => [path.join(' '), { path, command
     const begins = path.at(-1) === 'list' ? path.slice(0, -1).join(' ') : name;
     expect(examples.filter((example) => example.startsWith(begins))).not.toEqual([]);
   });
-
-  it('suggests an option for what is nearly one', async () => {
-    const [option] = command.createHelp().visibleOptions(command);
-    const misspelt = `${option?.long?.slice(0, -1)}q`;
-    const required = command.options.filter(({ mandatory }) => mandatory);
-    const given = required.flatMap(({ long, required: takesValue }) => [
-      long as string,
-      ...(takesValue ? ['github'] : []),
-    ]);
-    const { code, stdout, stderr } = await commandLine(...path, ...given, misspelt);
-    expect(code).toBe(2);
-    expect(stdout).toBe('');
-    expect(stderr).toContain(`unknown option '${misspelt}'\n(Did you mean `);
-  });
-});
-
-const GROUPS = [...new Set(LEAVES.flatMap(({ path }) => path.map((_, depth) => path.slice(0, depth).join(' '))))];
-
-it.each(GROUPS)('"%s" suggests a command for what is nearly one', async (group) => {
-  const path = group === '' ? [] : group.split(' ');
-  const [leaf] = LEAVES.filter((each) => each.path.join(' ').startsWith(group) && each.path.length > path.length);
-  const known = leaf!.path[path.length] as string;
-  const { code, stderr } = await commandLine(...path, `${known}x`);
-  expect(code).toBe(2);
-  expect(stderr).toMatch(new RegExp(`did you mean "?${known}`, 'i'));
 });
 
 /** The data folder of a daemon that answers everything with this status. */
@@ -230,17 +134,9 @@ async function daemonAnswering(status: number): Promise<string> {
   return data;
 }
 
-it.each([200, 400, 422])(
-  'reports an answer of the daemon with status %d that is not JSON as malformed',
-  async (status) => {
-    const asked = askOwner(await daemonAnswering(status), 'GET', '/status.json');
-    await expect(asked).rejects.toMatchObject({ code: 'answer_malformed' });
-  },
-);
-
-it('reports a workspace that the daemon does not have', async () => {
-  const asked = askOwner(await daemonAnswering(404), 'POST', '/admin/workspaces/demo/questions/quota');
-  await expect(asked).rejects.toMatchObject({ code: 'not_found', hint: expect.stringContaining('--config') });
+it('reports an answer of the daemon with status 200 that is not JSON as malformed', async () => {
+  const asked = askOwner(await daemonAnswering(200), 'GET', '/status.json');
+  await expect(asked).rejects.toMatchObject({ code: 'answer_malformed' });
 });
 
 const KIBIBYTE = 1_024;
@@ -252,13 +148,6 @@ function inputWith(text: string) {
   writeFileSync(path, text);
   return { path, env: {}, connectors, apiOverrides };
 }
-
-it('a large configuration that is right is the same as read at once', async () => {
-  const connection = '  main: { connector: github, repositories: [acme/web], webhookSecrets: a-secret-of-its-own }\n';
-  const comment = `# ${'x'.repeat(2 * LARGE_CONFIG)}\n`;
-  const input = inputWith(`${comment}connections:\n${connection}`);
-  expect(await configSource(input, () => ({}), { secrets: [] }).load()).toEqual(loadConfig(input));
-});
 
 it('a malformed configuration of 512 KiB occupies another thread, and fails as it would at once', async () => {
   let keys = '';

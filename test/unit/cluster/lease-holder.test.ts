@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { replicasOf } from '../../../src/store/installation/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/postgres/holders.ts';
 import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
@@ -13,23 +12,7 @@ function shares({ members }: Cluster): Record<string, number> {
   return Object.fromEntries(members().map(({ name, trusts }) => [name, trusts().length]));
 }
 
-test('the sole holder owns every workspace, without a fence and without an end', async () => {
-  await soleHolder.want(SIX);
-  const lease = soleHolder.leaseOf('anything');
-  expect([lease?.isTrusted(), lease?.fence, lease?.lost]).toEqual([true, undefined, undefined]);
-});
-
 describe('several lease holders over one store', () => {
-  test('the first acquires all workspaces, and gives back those beyond its share when others join', async () => {
-    const cluster = await openCluster(SIX);
-    await cluster.join('a');
-    expect(shares(cluster)).toEqual({ a: 6 });
-    await cluster.join('b');
-    await cluster.join('c');
-    await cluster.clock.advance(3 * RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 2, b: 2, c: 2 });
-  });
-
   test('a workspace that moves is acquired by another process only after the work on it has ended', async () => {
     const cluster = await openCluster(SIX);
     const { holder } = await cluster.join('a');
@@ -81,47 +64,6 @@ describe('several lease holders over one store', () => {
     await commitUnder(cluster.installation, holder.leaseOf(own as string)?.fence, async () => undefined);
   });
 
-  test('a database that refuses statements gets no more of them than at rest', async () => {
-    const cluster = await openCluster(['one']);
-    await cluster.join('a');
-    const dead = await cluster.join('b');
-    await cluster.clock.advance(2 * RENEWAL);
-    dead.kill();
-    // Includes the removal of expired processes.
-    cluster.refuse('a', (statement) => statement.startsWith('delete'));
-    const statements: string[] = [];
-    cluster.onStatement((statement) => void statements.push(statement));
-    await cluster.clock.advance(10 * TTL);
-    expect(cluster.errors).toEqual(['leases could not be renewed']);
-    expect(statements.length).toBeLessThanOrEqual((2 * 10 * TTL) / RENEWAL);
-  });
-
-  test('counts workspaces that were not given back as takeovers, and no workspaces that moved', async () => {
-    const cluster = await openCluster(SIX);
-    const takeovers = () => cluster.members().map(({ takeovers: count }) => count());
-    const killed = await cluster.join('a');
-    const { holder } = await cluster.join('b');
-    const slept = await cluster.join('c');
-    await cluster.clock.advance(5 * RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 2, b: 2, c: 2 });
-    expect(takeovers()).toEqual([0, 0, 0]);
-    await holder.stop();
-    await cluster.clock.advance(5 * RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 3, b: 0, c: 3 });
-    expect(takeovers()).toEqual([0, 0, 0]);
-    killed.kill();
-    await cluster.clock.advance(TTL + RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 0, b: 0, c: 6 });
-    expect(takeovers()).toEqual([0, 0, 3]);
-    // A suspended process takes over its own expired leases.
-    slept.sleep();
-    await cluster.clock.advance(2 * TTL);
-    slept.wake();
-    await cluster.clock.advance(2 * RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 0, b: 0, c: 6 });
-    expect(takeovers()).toEqual([0, 0, 9]);
-  });
-
   test('a process that was suspended too long trusts no lease, and its commits are refused', async () => {
     const cluster = await openCluster(['one']);
     const sleeper = await cluster.join('a');
@@ -144,22 +86,6 @@ describe('several lease holders over one store', () => {
     expect(lease?.isTrusted()).toBe(false);
   });
 
-  test('a process that was suspended alone continues under a new incarnation', async () => {
-    const cluster = await openCluster(SIX);
-    const { sleep, wake, trusts, holder } = await cluster.join('a');
-    const before = await leaseRow(cluster.installation, 'one');
-    const lease = holder.leaseOf('one');
-    sleep();
-    await cluster.clock.advance(10 * TTL);
-    wake();
-    await cluster.clock.advance(2 * RENEWAL);
-    expect(trusts()).toEqual(SIX);
-    expect(holder.leaseOf('one')).not.toBe(lease);
-    const after = await leaseRow(cluster.installation, 'one');
-    expect(after.epoch).toBe(before.epoch + 1);
-    expect(after.incarnation).not.toBe(before.incarnation);
-  });
-
   test('a process whose row was removed trusts no lease of its old incarnation', async () => {
     const cluster = await openCluster(['one']);
     const { holder } = await cluster.join('a');
@@ -168,17 +94,6 @@ describe('several lease holders over one store', () => {
     await cluster.clock.advance(2 * RENEWAL);
     expect([lease?.isTrusted(), holder.leaseOf('one')?.isTrusted()]).toEqual([false, true]);
     expect((await leaseRow(cluster.installation, 'one')).epoch).toBe(before.epoch + 1);
-  });
-
-  test('reports for how long it owns workspaces, and how long ago it renewed', async () => {
-    const { join, clock } = await openCluster(['one', 'two']);
-    const { holder } = await join('a');
-    expect(holder.owned().map(({ workspace }) => workspace)).toEqual(['one', 'two']);
-    const [before] = holder.owned();
-    await clock.advance(10 * RENEWAL + 100);
-    expect(holder.owned()[0]?.since).toBe((before?.since ?? 0) + 10 * RENEWAL + 100);
-    expect([holder.renewedAgo(), holder.unowned()]).toEqual([100, []]);
-    expect((await holder.owners()).get('two')).toMatchObject({ id: 'a' });
   });
 
   test('trust counts from the start of a renewal, however late its answer is', async () => {
@@ -211,17 +126,6 @@ describe('several lease holders over one store', () => {
     expect(isFree()).toBe(true);
     await cluster.clock.advance(2 * RENEWAL);
     expect(await query.selectFrom('leases').selectAll().execute()).toEqual([]);
-  });
-
-  test('workspaces that are given back at a stop are acquired with the next renewal', async () => {
-    const cluster = await openCluster(SIX);
-    const { holder } = await cluster.join('a');
-    await cluster.join('b');
-    await cluster.clock.advance(3 * RENEWAL);
-    await holder.stop();
-    expect(shares(cluster)).toEqual({ a: 0, b: 3 });
-    await cluster.clock.advance(RENEWAL);
-    expect(shares(cluster)).toEqual({ a: 0, b: 6 });
   });
 
   test('workspaces that are no longer configured are given back, and new ones are acquired', async () => {
@@ -312,16 +216,6 @@ describe('several lease holders over one store', () => {
       expect((await runWithRefusal(refused)).errors).toEqual(['leases could not be renewed']);
   });
 
-  test.each([
-    ['give back its leases', 'leases'],
-    ['remove its row', 'replicas'],
-  ])('a stop that could not %s rejects', async (_name, table) => {
-    const cluster = await openCluster(SIX);
-    const { holder } = await cluster.join('a');
-    cluster.refuse('a', (statement) => statement.includes(`"${table}"`) && !statement.startsWith('select'));
-    await expect(holder.stop()).rejects.toThrow('refused');
-  });
-
   test('a renewal whose answer arrives after the end of the trust begins another term at once', async () => {
     let slow = 0;
     const cluster = await openCluster(['one'], (_name, way) => (way === 'back' ? slow : 0));
@@ -339,43 +233,6 @@ describe('several lease holders over one store', () => {
     expect(lease?.isTrusted()).toBe(false);
   });
 
-  test('a lease acquired after the end of the trust is unowned until the next renewal acquires it', async () => {
-    let slow = 0;
-    const cluster = await openCluster(['one'], (_name, way) => {
-      const ms = way === 'back' ? slow : 0;
-      if (ms > 0) slow = 0;
-      return ms;
-    });
-    const changes: string[][] = [];
-    let acquisitions = 0;
-    cluster.onStatement((statement) => {
-      // The answer to the whole transaction is late.
-      if (statement.startsWith('insert into "leases"') && acquisitions++ === 0) slow = TTL;
-    });
-    const { holder, trusts } = await cluster.join('a');
-    holder.onChange(async () => void changes.push([...trusts()]));
-    await cluster.clock.advance(TTL);
-    expect([trusts(), changes]).toEqual([[], []]);
-    await cluster.clock.advance(RENEWAL);
-    expect([trusts(), changes]).toEqual([['one'], [['one']]]);
-  });
-
-  test('a process that stops while it begins another term leaves no rows', async () => {
-    let slow = 0;
-    const cluster = await openCluster(SIX, (_name, way) => (way === 'back' ? slow : 0));
-    const { holder, sleep, wake } = await cluster.join('a');
-    sleep();
-    await cluster.clock.advance(2 * TTL);
-    slow = RENEWAL;
-    wake();
-    await cluster.clock.advance(1);
-    const stopped = holder.stop();
-    await cluster.clock.advance(10 * RENEWAL);
-    await stopped;
-    expect(await replicasOf(cluster.installation.query)).toEqual([]);
-    expect((await leaseRow(cluster.installation, 'one')).incarnation).toBeNull();
-  });
-
   test('at rest a renewal is one statement, and a check for unowned workspaces one in 10 s, for any number of workspaces', async () => {
     const many = Array.from({ length: 500 }, (_, index) => `workspace-${index}`);
     const cluster = await openCluster(many);
@@ -389,7 +246,7 @@ describe('several lease holders over one store', () => {
     expect(cluster.statements).toHaveLength(2 * (ofRenewal * 20 + 1));
   });
 
-  test('the stored address of a process follows its own; a refused update is logged and repeated', async () => {
+  test('the stored address and facts of a process follow its own; a refused update is logged and repeated', async () => {
     const { installation, refuse, clock, join, errors } = await openCluster(['one']);
     await join('a');
     const { query } = installation;
@@ -401,5 +258,8 @@ describe('several lease holders over one store', () => {
     refuse('a', () => false);
     await clock.advance(2 * RENEWAL);
     expect(await addresses()).toEqual(['http://a']);
+    await query.updateTable('replicas').set({ about: '{}' }).execute();
+    await clock.advance(2 * RENEWAL);
+    expect((await replicasOf(query)).map(({ about }) => about)).not.toContain('{}');
   });
 });

@@ -5,7 +5,6 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Status } from '../../../src/admin/status/status.ts';
-import { isDeep } from '../../support/harness/depth.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { PATIENT_CLOCK, type Running, startNode, TOP } from '../../support/harness/processes.ts';
 
@@ -89,19 +88,4 @@ test('a daemon serves and ends whatever is in its configuration folder, also whi
   hang();
   await expect.poll(async () => (await status()).configFault?.message, SELDOM).toMatch(unanswered);
   await expectEndBySignal(daemon);
-});
-
-test.runIf(isDeep)('check --offline reports files that cannot be read, and a pipe as .env', async () => {
-  const folder = await mixedFolder();
-  const check = async () => {
-    const args = ['src/main.ts', 'check', '--offline', '--config', join(folder, 'config')];
-    const process = startNode(args);
-    onTestFinished(() => void process.child.kill('SIGKILL'));
-    const { code, stdout, stderr } = await process.ended;
-    return { code, text: stdout + stderr };
-  };
-  expect(await check()).toEqual({ code: 78, text: expect.stringContaining('pipe.yaml is a named pipe') });
-  execFileSync('mkfifo', [join(folder, '.env')]);
-  const problem = `${folder}/.env is a named pipe, not a regular file`;
-  expect(await check()).toEqual({ code: 78, text: expect.stringContaining(problem) });
 });

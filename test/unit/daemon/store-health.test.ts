@@ -46,15 +46,3 @@ it.each([[[]], [['page 3', 'page 4']]])('checks a copy where a killed check left
   expect(steps).toEqual(['copies beside 0 files', 'checks test.db.check, which exists', ...condemned]);
   expect(copies()).toEqual([]);
 });
-
-it('does not copy a database that the volume has no space for', async () => {
-  const { check, steps, copies } = setUp({ size: () => 1e18 });
-  await expect(check()).rejects.toMatchObject({ code: 'disk_full', hint: expect.stringContaining(' MB free') });
-  expect([steps, copies()]).toEqual([[], []]);
-});
-
-it('checks no database of a server', async () => {
-  const { check, steps } = setUp({ asFile: undefined });
-  await check();
-  expect(steps).toEqual([]);
-});

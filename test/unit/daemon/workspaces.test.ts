@@ -8,16 +8,13 @@ import {
   type PartitionInput,
   resumeAfterKeyChange,
 } from '../../../src/daemon/partition.ts';
-import { createReload } from '../../../src/daemon/reload.ts';
-import { createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
+import { createWorkspaces } from '../../../src/daemon/workspaces.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import type { LoadedConfig } from '../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Installation } from '../../../src/store/installation/installation.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
@@ -82,21 +79,6 @@ describe('an owned workspace that could not be opened', () => {
     expect(logged.filter((each) => each.endsWith('is open again'))).toHaveLength(2);
   });
 
-  it('is retried within a second at first, and about once a minute later', async () => {
-    const { workspaces, clock, fails, owns, attempts } = openWorld();
-    await workspaces.apply(wanted);
-    fails('disk_full');
-    await owns(['web']);
-    await clock.advance(1_000);
-    expect(attempts.length).toBeGreaterThanOrEqual(2);
-    await clock.advance(30 * MINUTE);
-    const before = attempts.length;
-    await clock.advance(60 * MINUTE);
-    // The backoff is drawn from 0 to 60 s.
-    expect(attempts.length - before).toBeGreaterThan(60);
-    expect(attempts.length - before).toBeLessThan(240);
-  });
-
   it('is not retried after the lease moved, after a stop, or after a permanent failure', async () => {
     for (const end of ['lease', 'stop', 'never'] as const) {
       const { workspaces, clock, fails, owns, attempts } = openWorld();
@@ -109,16 +91,6 @@ describe('an owned workspace that could not be opened', () => {
       await clock.advance(10 * MINUTE);
       expect([end, attempts.length - before, clock.pending]).toEqual([end, 0, 0]);
     }
-  });
-
-  it('does not delay the others', async () => {
-    const { workspaces, fails, owns } = openWorld();
-    await workspaces.apply(wanted);
-    fails('database_away');
-    await owns(['web']);
-    fails(undefined);
-    await owns(['web', 'shop']);
-    expect(workspaces.partitions().map(({ name }) => name)).toEqual(['web', 'shop']);
   });
 });
 
@@ -182,32 +154,6 @@ describe('a partition', () => {
   });
 });
 
-test('logs a configuration that could not be applied, and applies the next one', async () => {
-  const errors: unknown[] = [];
-  const logger = { ...silentLogger, error: (fields: unknown) => void errors.push(fields) };
-  const config: LoadedConfig = { workspaces: [], broken: [], secrets: [], warnings: [], secretSources: [] };
-  let applied = 0;
-  const workspaces: Pick<Workspaces, 'apply' | 'partitions'> = {
-    partitions: () => [],
-    async apply() {
-      if (++applied === 1) throw new Error('a fault of ours');
-      return { opened: [], changed: [], closed: [] };
-    },
-  };
-  const source = { load: () => config, stamp: () => '', checkEvery: 1_000 };
-  const clock = createTravellingClock();
-  const reload = createReload(
-    { clock, logger, scrubber: createScrubber() } as unknown as DaemonContext,
-    source,
-    workspaces,
-  );
-  await reload.now();
-  expect(errors).toMatchObject([{ error: { message: 'a fault of ours' } }]);
-  await reload.now();
-  expect(applied).toBe(2);
-  await reload.stop();
-});
-
 describe('notifications', () => {
   const SECOND = 1_000;
 
@@ -244,6 +190,14 @@ describe('notifications', () => {
     return { clock, tokens, notifications, sent, receive: (payload: string) => receive(payload) };
   }
 
+  it('reads tokens once a minute without a notification, because its sender may have ended', async () => {
+    const { clock, tokens } = await openReceiver();
+    const before = tokens.reads;
+    await clock.advance(600 * SECOND);
+    expect(tokens.reads - before).toBeGreaterThanOrEqual(9);
+    expect(tokens.reads - before).toBeLessThanOrEqual(10);
+  });
+
   it('reads tokens again each second after a failed read, because one may be revoked', async () => {
     const { clock, tokens, receive } = await openReceiver();
     tokens.fails = true;
@@ -254,25 +208,6 @@ describe('notifications', () => {
     expect(before).toBeGreaterThanOrEqual(5);
     await clock.advance(10 * SECOND);
     expect(tokens.reads - before).toBe(1);
-  });
-
-  it('reads tokens once a minute without a notification, because its sender may have ended', async () => {
-    const { clock, tokens } = await openReceiver();
-    const before = tokens.reads;
-    await clock.advance(600 * SECOND);
-    expect(tokens.reads - before).toBeGreaterThanOrEqual(9);
-    expect(tokens.reads - before).toBeLessThanOrEqual(10);
-  });
-
-  it('sends pending notifications at a stop, and none later', async () => {
-    const { notifications, clock, sent } = await openReceiver();
-    notifications.notifyOwner('acme');
-    notifications.notifyOwner('other');
-    expect(sent).toEqual([]);
-    await notifications.stop();
-    expect(sent).toEqual(['["acme","other"]']);
-    await clock.advance(SECOND);
-    expect(sent).toHaveLength(1);
   });
 });
 

@@ -49,12 +49,9 @@ const KEY = 'Bearer wsk_a';
 describe('callers', () => {
   test.each([
     [undefined],
-    [''],
-    ['Bearer'],
     ['Bearer '],
     ['Basic YTpi'],
     ['Bearer a b'],
-    ['Bearer a, Bearer b'],
     [`Bearer ${'x'.repeat(4_097)}`],
     ['Bearer wsg_unknown'],
   ])('%s is nobody', async (authorization) => {
@@ -114,13 +111,6 @@ describe('callers', () => {
     callers.accepted(KEY, { upstream: one, since: clock.monotonic(), isProved: true });
     expect(await callers.identify(KEY)).toMatchObject({ kind: 'key' });
   });
-
-  test('names of credentials tell nothing of them, and differ between processes', async () => {
-    const names = await Promise.all([setUp(), setUp()].map(({ callers }) => callers.identify(KEY)));
-    const [first, second] = names.map((caller) => ('name' in caller ? caller.name : ''));
-    expect(first).toMatch(/^[\w+/]{43}=$/);
-    expect(first).not.toBe(second);
-  });
 });
 
 const STRANGER = { kind: 'stranger', name: 'x', credible: false } as const;
@@ -134,23 +124,16 @@ const CASES = {
 
 test.each<[who: keyof typeof CASES, path: string, expected: string | number, isProof?: boolean]>([
   ['a stranger, one workspace', '/workspaces/current/tasks', '/workspaces/ws_1/tasks', true],
-  ['a stranger, one workspace', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', true],
   ['a stranger, one workspace', '/workspaces/one/tasks', '/workspaces/ws_1/tasks', true],
   ['a stranger, one workspace', '/tasks/tsk_ours/work-items', '/tasks/tsk_ours/work-items', true],
   ['a stranger, one workspace', '/tasks/tsk_other/work-items', '/tasks/tsk_other/work-items', false],
-  ['a stranger, one workspace', '/files/upload-url', '/files/upload-url', false],
   ['a stranger, one workspace', '/workspaces/ws_2/tasks', 403],
-  ['a stranger, one workspace', '/workspaces/%63urrent/tasks', 403],
   ['a stranger, one workspace of unknown id', '/workspaces/current/tasks', '/workspaces/current/tasks', false],
-  ['a stranger, one workspace of unknown id', '/workspaces/one/tasks', '/workspaces/current/tasks', false],
   ['a stranger, one workspace of unknown id', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', false],
   ['a stranger, two workspaces', '/workspaces/current/tasks', 400],
-  ['a stranger, two workspaces', '/tasks/tsk_1/work-items', 400],
   ['a stranger, two workspaces', '/workspaces/ws_2/tasks', '/workspaces/ws_2/tasks', true],
   ['a stranger, two workspaces', '/workspaces/two/tasks', '/workspaces/ws_2/tasks', true],
-  ['a stranger, two workspaces', '/workspaces/ws_3/tasks', 403],
   ['a token of the first of two workspaces', '/workspaces/current/tasks', '/workspaces/ws_1/tasks', true],
-  ['a token of the first of two workspaces', '/workspaces/ws_1/tasks', '/workspaces/ws_1/tasks', true],
   ['a token of the first of two workspaces', '/tasks/tsk_any/work-items', '/tasks/tsk_any/work-items', true],
   ['a token of the first of two workspaces', '/workspaces/ws_2/tasks', 403],
   ['a token of the first of two workspaces', '/workspaces/two/tasks', 403],
@@ -163,9 +146,7 @@ test.each<[who: keyof typeof CASES, path: string, expected: string | number, isP
 
 test.each([
   ['/api/v1/tasks/tsk_1/work-items?a=1', '/tasks/tsk_1/work-items'],
-  ["/api/v1/a~b/c!$&'()*+,=:@-._/", "/a~b/c!$&'()*+,=:@-._/"],
   ['/api/v1/%c3%a9', '/%c3%a9'],
-  ['/api/v1/a..b/...', '/a..b/...'],
   ['/api/v1/@example.com/', '/@example.com/'],
 ])('the path of %s is %s', (url, path) => expect(pathOf(url)).toBe(path));
 

@@ -3,7 +3,6 @@ import {
   afterObservation,
   afterRelease,
   afterUpdate,
-  contestsInDay,
   isContested,
   type WrittenStatus,
 } from '../../../src/model/written-status.ts';
@@ -69,11 +68,6 @@ it.each<[isExpected: boolean, written: WrittenStatus]>([
   [false, { contested: times(3, OLD), moves: times(12, OLD) }],
 ])('a task is contested: %j', (isExpected, written) => {
   expect(isContested(written, NOW)).toBe(isExpected);
-});
-
-it('returns the 20 latest contests of the last day', () => {
-  expect(contestsInDay(times(22, OLD - 1), NOW)).toEqual(times(20));
-  expect(contestsInDay(times(22), NOW)).toEqual(times(20, OLD + 3));
 });
 
 it.each<[claim: string, status: string, expected: WrittenStatus]>([

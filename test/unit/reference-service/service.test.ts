@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
-import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { github as connector } from '../../../src/connectors/github/index.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
@@ -9,8 +8,7 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
-import { createWindows } from '../../../src/reference-service/http/quota-log.ts';
-import { OWN_VARIANT, type Variant } from '../../../src/reference-service/http/variant.ts';
+import type { Variant } from '../../../src/reference-service/http/variant.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { ask } from '../../contracts/workspace/target.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
@@ -86,18 +84,6 @@ describe('the credentials of the first start', () => {
     expect([third.isKeyNew, third.isTokenNew]).toEqual([false, false]);
     expect([third.apiKey, third.oauthToken]).toEqual([second.apiKey, second.oauthToken]);
   });
-
-  it('keeps no service from starting where the workspace has as many keys as it may', async () => {
-    const file = temporaryFile();
-    const first = await startWorkspaceService({ file });
-    const owner = first.client(first.oauthToken);
-    await owner.revokeApiKey({ apiKeyId: first.apiKeyId }, {});
-    for (let key = 0; key < 20; key++) await owner.createApiKey({ body: { description: `${key}` } }, {});
-    await first.close();
-    const second = await start({ file });
-    expect(second.isKeyNew).toBe(false);
-    await expect(second.client().listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
-  });
 });
 
 it('a second service on the same file is refused as locked, and may start after the first has closed', async () => {
@@ -109,17 +95,6 @@ it('a second service on the same file is refused as locked, and may start after 
   await second.close();
 });
 
-it('keeps what it acknowledged over a restart', async () => {
-  const file = temporaryFile();
-  const first = await startWorkspaceService({ file });
-  const task = (await first.client().createBug({ body: { title: 'kept' } }, {})).body;
-  await first.client().addWorkItem({ taskId: task.taskId, body: { url: 'https://example.com/1' } }, {});
-  await first.close();
-  const second = await start({ file });
-  expect((await second.client().getTask({ taskId: task.taskId }, {})).body).toEqual(task);
-  expect(await second.service.statistics()).toMatchObject({ tasks: 1, workItems: 1, pullRequests: 0 });
-});
-
 it('W19 stores no secret in clear', async () => {
   const file = temporaryFile();
   const running = await startWorkspaceService({ file });
@@ -127,23 +102,6 @@ it('W19 stores no secret in clear', async () => {
   await running.close();
   const bytes = await readFile(file, 'latin1');
   for (const clear of [secret, running.apiKey, running.oauthToken]) expect(bytes).not.toContain(clear.slice(10));
-});
-
-it('writes lastUsedAt of a key at most once a minute', async () => {
-  const clock = createTravellingClock();
-  const running = await start({ clock, quota: NO_QUOTA });
-  const lastUsed = async () => {
-    const { body } = await running.client(running.oauthToken).listApiKeys({}, {});
-    return Date.parse(body.apiKeys[0]?.lastUsedAt ?? '');
-  };
-  const begin = clock.now();
-  for (let second = 0; second < 120; second += 20) {
-    await running.client().listTasks({}, {});
-    // A write that joins the queue after the note proves that the note is committed.
-    await running.service.addTeam({ workspaceId: running.workspaceId, teamId: 'team_x', name: 'X' });
-    expect(await lastUsed()).toBe(begin + (second < 60 ? 0 : 60_000));
-    await clock.advance(20_000);
-  }
 });
 
 it('W71 answers 500 without insides when the database fails, and tells the log', async () => {
@@ -181,23 +139,6 @@ it('W71 answers 500 without insides when the database fails, and tells the log',
   expect((await post()).status).toBe(201);
 });
 
-it('no read shows less than what was acknowledged before it, whoever else reads and writes', async () => {
-  const running = await startWorkspaceService({ quota: NO_QUOTA });
-  onTestFinished(() => running.close());
-  const client = running.client();
-  const task = async (taskId: string) => (await client.getTask({ taskId }, {})).body.title;
-  await Promise.all(
-    Array.from({ length: 20 }, async (_, at) => {
-      const { taskId } = (await client.createBug({ body: { title: `${at}` } }, {})).body;
-      for (let n = 0; n < 15; n++) {
-        const title = `${at}.${n}`;
-        await client.updateTask({ taskId, body: { title } }, {});
-        expect(await Promise.all([task(taskId), task(taskId)])).toEqual([title, title]);
-      }
-    }),
-  );
-});
-
 it('an answer that is kept has passed the checks of every request', async () => {
   const running = await startWorkspaceService({ quota: NO_QUOTA });
   onTestFinished(() => running.close());
@@ -214,34 +155,6 @@ it('an answer that is kept has passed the checks of every request', async () => 
   expect(await get(running.apiKey)).toBe(200);
   expect([await get('wsk_unknown'), await get(foreign.secret)]).toEqual([401, 404]);
   expect(await get(running.apiKey, { 'x-service-api-version': '3' })).toBe(400);
-});
-
-const quota = fc.record({
-  requests: fc.integer({ min: 0, max: 12 }),
-  window: fc.integer({ min: 1, max: 900 }),
-  burst: fc.integer({ min: 0, max: 6 }),
-  burstWindow: fc.integer({ min: 1, max: 90 }),
-});
-
-it('both windows refuse as a count over all accepted times does, and name the shortest sufficient wait', () => {
-  fc.assert(
-    fc.property(quota, fc.array(fc.integer({ min: 0, max: 120 }), { maxLength: 120 }), (caps, pauses) => {
-      const windows = createWindows(caps);
-      const accepted: number[] = [];
-      let now = 0;
-      for (const pause of pauses) {
-        now += pause;
-        const full = (cap: number, length: number) =>
-          cap > 0 && accepted.filter((time) => time > now - length).length >= cap;
-        const wait = windows.wait(now);
-        expect(wait > 0).toBe(full(caps.requests, caps.window) || full(caps.burst, caps.burstWindow));
-        expect([wait === 0 || windows.wait(now + wait - 0.5) > 0, windows.wait(now + wait)]).toEqual([true, 0]);
-        if (wait > 0) continue;
-        windows.add(now);
-        accepted.push(now);
-      }
-    }),
-  );
 });
 
 const LITERAL: Variant = { isLiteral: true, headerPrefix: 'X-One-' };
@@ -290,22 +203,6 @@ it('W74 has no record route: 404 with the error object', async () => {
   expect((await call('GET', '/openapi.json')).text).not.toContain('pull-request-records');
 });
 
-it('takes further statuses by their words, and refuses all others', async () => {
-  const { call } = await startLiteral({ variant: { ...LITERAL, statuses: { live: { word: 'Live', final: true } } } });
-  const { taskId } = (await call('POST', '/workspaces/current/bugs', { title: 'A' })).body;
-  const [live, other, listed] = [
-    await call('PUT', `/workspaces/current/tasks/${taskId}`, { status: 'Live' }),
-    await call('PUT', `/workspaces/current/tasks/${taskId}`, { status: 'live' }),
-    await call('GET', '/workspaces/current/tasks?status=Live'),
-  ];
-  expect([live.status, live.body.status, typeof live.body.completedAt]).toEqual([200, 'Live', 'string']);
-  expect([other.status, other.body.errorCode, other.body.message]).toEqual([
-    ...[400, 'validation_failed'],
-    'status: expected one of open, planned, in_progress, review, blocked, completed, cancelled, merged, idea, Live',
-  ]);
-  expect(listed.body.tasks).toHaveLength(1);
-});
-
 it('shows tasks without a key, and adds a second link for the same address', async () => {
   const { call } = await startLiteral();
   const { body: created } = await call('POST', '/workspaces/current/bugs', { title: 'x' });
@@ -325,13 +222,6 @@ it('shows tasks without a key, and adds a second link for the same address', asy
   expect((await call('DELETE', `${links}/${first}`)).status).toBe(204);
   expect(await call('DELETE', `${links}/${first}`)).toMatchObject({ status: 404, body: { errorCode: 'not_found' } });
   expect((await call('GET', links)).body.workItems).toHaveLength(2);
-});
-
-it('W75 names its version header after the prefix', async () => {
-  const { call } = await startLiteral({ variant: { ...OWN_VARIANT, headerPrefix: 'X-One-' } });
-  const list = (version: Record<string, string>) => call('GET', '/workspaces/current/tasks', undefined, version);
-  expect((await list({ 'x-one-api-version': '3' })).body.errorCode).toBe('unsupported_api_version');
-  expect((await list({ 'x-one-api-version': '2', 'x-service-api-version': '3' })).status).toBe(200);
 });
 
 it('W75 sends webhooks in the public form: shared key only, resources flat in camelCase', async () => {

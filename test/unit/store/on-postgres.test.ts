@@ -72,16 +72,6 @@ describe.runIf(ON_POSTGRES)('a migration of PostgreSQL', () => {
   });
 });
 
-it.runIf(ON_POSTGRES)('adds the session options of the address to those that worksync needs', async () => {
-  const place = new URL(newPlace(randomUUID()));
-  place.searchParams.set('options', '-c work_mem=7MB -c lock_timeout=7s -c search_path=public');
-  const { query, close } = await openMigrated(place.href, async () => undefined);
-  onTestFinished(close);
-  const { rows } = await sql`select current_schema() as schema, current_setting('work_mem') as memory,
-    current_setting('lock_timeout') as locks`.execute(query);
-  expect(rows).toEqual([{ schema: place.searchParams.get('schema'), memory: '7MB', locks: '7s' }]);
-});
-
 interface Tables {
   readonly thing: { readonly id: number };
 }
@@ -117,18 +107,6 @@ describe.runIf(ON_POSTGRES)('a prepared statement on a table that a newer versio
       for (const rows of await Promise.all([read(), read(), read()])) expect(rows).toHaveLength(id);
     }
     expect(own.fault()).toBeUndefined();
-  });
-
-  it('fails once within a transaction, and the next transaction succeeds', async () => {
-    const { own, widen } = await openTwo();
-    const insert = (id: number) =>
-      own.query
-        .transaction()
-        .execute((transaction) => transaction.insertInto('thing').values({ id }).returningAll().execute());
-    await insert(1);
-    await widen();
-    await expect(insert(2)).rejects.toMatchObject({ kind: 'busy', message: expect.stringContaining('0A000') });
-    expect((await insert(2)).map(({ id }) => id)).toEqual([2]);
   });
 });
 

@@ -25,13 +25,6 @@ import {
   updateChange,
   waitingByLane,
 } from '../../../src/store/changes/outbox-rows.ts';
-import {
-  addRequest,
-  deleteRequests,
-  MOST_REQUESTS,
-  requestsOfItems,
-  withOldRequests,
-} from '../../../src/store/changes/requests.ts';
 import type { Store } from '../../../src/store/database.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/harness/depth.ts';
@@ -69,14 +62,6 @@ describe('a difference', () => {
     expect(await dueAfter(NOW + 90_000, true)).toBe(6_000);
   });
 
-  it('does not postpone a change that a person expedited', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ since: NOW - 9_000, due: NOW - 7_000, maxWait: 6_000 }));
-    await expedite(query, [A]);
-    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, maxWait: 6_000, renewed: true }));
-    expect((await findChange(query, A))?.due).toBeLessThanOrEqual(NOW);
-  });
-
   it('neither postpones a change with the same content, nor changes its backoff, nor lowers its weight', async () => {
     const { add, change } = await changeIn('pending');
     await add({ weight: 2 });
@@ -99,10 +84,8 @@ describe('a difference', () => {
   >([
     ['of a read makes it earlier', 'read', 0, NOW, NOW],
     ['of a read makes it no earlier than its result can be used', 'read', 0, NOW + 50_000, NOW + 50_000],
-    ['of a read does not shorten the pause after a failure', 'read', 1, NOW, NOW + 90_000],
     ['of a write does not shorten its pause', 'pull_request', 0, NOW, NOW + 90_000],
     ['of another update of a task has its own earliest time', 'task_update', 0, 0, 0, true],
-    ['of the same update of a task keeps it', 'task_update', 0, 0, NOW + 90_000],
     ['of another update of a task keeps the pause after a failure', 'task_update', 1, 0, NOW + 90_000, true],
   ])('%s', async (_what, kind, attempts, notBefore, expected, renewed) => {
     const { add, change } = await changeIn('pending', { attempts, not_before: NOW + 90_000 }, { kind });
@@ -110,18 +93,15 @@ describe('a difference', () => {
     expect((await change())?.not_before).toBe(expected);
   });
 
-  it.each(['sending', 'unknown'] as const)(
-    'is noted with its first time at a change in the state %s',
-    async (state) => {
-      const { add, change } = await changeIn(state);
-      await add({ since: NOW + 1, weight: 2, waiting: waiting(2) });
-      await add({ since: NOW + 2 });
-      expect(await change()).toMatchObject({
-        ...{ state, next_since: NOW + 1, since: NOW - 5_000, due: NOW - 3_000, weight: 2, attempts: 2 },
-        ...{ error: 'refused: no', waiting: '[{"id":1,"at":10},{"id":2,"at":20}]' },
-      });
-    },
-  );
+  it('is noted with its first time at a change that is in flight', async () => {
+    const { add, change } = await changeIn('sending');
+    await add({ since: NOW + 1, weight: 2, waiting: waiting(2) });
+    await add({ since: NOW + 2 });
+    expect(await change()).toMatchObject({
+      ...{ state: 'sending', next_since: NOW + 1, since: NOW - 5_000, due: NOW - 3_000, weight: 2, attempts: 2 },
+      ...{ error: 'refused: no', waiting: '[{"id":1,"at":10},{"id":2,"at":20}]' },
+    });
+  });
 
   it('leaves a change held while its content is the same, and makes it pending when its content has changed', async () => {
     const { add, change } = await changeIn('held');
@@ -143,11 +123,9 @@ describe('a difference', () => {
 describe('expediting a change', () => {
   it.each<[state: ChangeState, guard: OutboxRow['guard'], goes: boolean]>([
     ['pending', null, true],
-    ['pending', 'confirmed', true],
     ['held', 'held', true],
     ['held', null, false],
     ['sending', null, false],
-    ['sending', 'confirmed', false],
     ['unknown', null, false],
   ])('in the state %s, with guard %s: sends it: %s', async (state, guard, goes) => {
     const { query, change } = await changeIn(state, { guard });
@@ -155,16 +133,6 @@ describe('expediting a change', () => {
     await expedite(query, [A, 'pull_request:b']);
     const gone = { state: 'pending', guard: 'confirmed', due: NOW - 5_000, error: null };
     expect(await change()).toEqual({ ...before, ...(goes && gone) });
-  });
-
-  it('concerns any number of changes, and no others', async () => {
-    const { query } = await openTestStore();
-    const names = Array.from({ length: 1_200 }, (_, index) => `pull_request:${index}`);
-    for (const entity of names) await addDifference(query, difference({ entity }));
-    await expedite(query, names.slice(1));
-    const confirmed = await query.selectFrom('outbox').select('entity').where('guard', '=', 'confirmed').execute();
-    expect(confirmed).toHaveLength(names.length - 1);
-    expect((await findChange(query, names[0] as string))?.guard).toBeNull();
   });
 });
 
@@ -209,13 +177,6 @@ describe('a change of a backfill with another difference', () => {
     const { lane, since, due } = (await findChange(query, A)) as OutboxRow;
     const left = { lane: 'backfill', since: NOW - 5_000, due: NOW - 3_000 };
     expect({ lane, since, due }).toEqual(isLifted ? { ...live, lane: change.lane } : left);
-  });
-
-  it('does not move back', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference());
-    await addDifference(query, difference({ lane: 'backfill', since: NOW, due: NOW, waiting: waiting(1) }));
-    expect(await findChange(query, A)).toMatchObject({ lane: 'mirror', since: NOW - 5_000 });
   });
 });
 
@@ -280,32 +241,10 @@ test.each([
   expect(await stillHeld(store)).toEqual(left);
 });
 
-const request = (item: string | null, completed = 5): Parameters<typeof addRequest>[1] => ({
-  ...{ entity: `link:${item}>t`, kind: 'link', item_key: item, task_id: 't', action: 'add-link', lane: 'link' },
-  ...{ since: 1, due: 2, asked_at: 3, slot_at: 3, sent_at: 4, completed_at: completed, status: 201, error: null },
-  ...{ outcome: 'answered', attempt: 1, deliveries: '[7]', answer: 'a' },
-});
-
-test('deletes the surplus requests of each workspace, whatever their age', async () => {
-  const { query } = await openTestStore();
-  const old = () => withOldRequests(query.whole, [query.workspace], 0);
-  await addRequest(query, request('a'));
-  await query.updateTable('requests').set({ id: MOST_REQUESTS }).execute();
-  await addRequest(query, request('a'));
-  expect(await old()).toEqual([]);
-  const surplus = { ...request('b'), id: 1 };
-  await query.insertInto('requests').values(surplus).execute();
-  expect(await old()).toEqual([query.workspace]);
-  expect(await deleteRequests(query, 0, 10)).toBe(1);
-  const kept = (await requestsOfItems(query, ['a', 'b'], 9)).map(({ id }) => id);
-  expect(kept).toEqual([MOST_REQUESTS + 1, MOST_REQUESTS]);
-});
-
-test.each<[entities: readonly string[], message: string]>([
-  [['link:created', 'link:no'], 'no change of link:no is held'],
-  [['link:no', 'link:created', 'link:waits'], 'no change of link:no is held, and 1 more of those named'],
-])('releases none of %j if one is not held', async (entities, message) => {
+test('releases none of the named changes if one is not held', async () => {
   const store = await withHeld();
+  const entities = ['link:created', 'link:no'];
+  const message = 'no change of link:no is held';
   await expect(releaseHeld(store, { entities })).rejects.toMatchObject({ code: 'not_found', message });
   expect(await stillHeld(store)).toEqual(['created', 'refused', 'removed']);
 });
@@ -313,41 +252,6 @@ test.each<[entities: readonly string[], message: string]>([
 describe('the next change', () => {
   const LATER = NOW + 86_400_000;
   const EVERY: Eligibility = { now: NOW, onlyReads: false };
-
-  /** Seconds since the change differs, and since it is due. */
-  type Age = readonly [since: number, due: number, more?: Partial<Difference>];
-  const LINK = { lane: 'link' } as const;
-  const STATUS = { lane: 'status', kind: 'task_update' } as const;
-  const BACKFILL = { lane: 'backfill' } as const;
-  const FINISHED = { weight: 2 };
-
-  test.each<[rule: string, rows: Readonly<Record<string, Age>>, next: string | undefined]>([
-    ['the one overdue the longest', { a: [5, 3], b: [9, 7], c: [6, 4] }, 'b'],
-    ['the first one due, though another differs for longer', { a: [20, 5], b: [9, 7] }, 'b'],
-    ['a finished item, whose age counts a tenth more', { a: [110, 105], b: [102, 100, FINISHED] }, 'b'],
-    ['an older one, because the age counts only a tenth more', { a: [130, 120], b: [102, 100, FINISHED] }, 'a'],
-    [
-      'a link before mirrors while a status change is due',
-      { a: [900, 800], b: [9, 7, LINK], c: [700, 600, STATUS] },
-      'b',
-    ],
-    ['a due status change before mirrors', { a: [900, 800], c: [3, 0, { ...STATUS, ...FINISHED }] }, 'c'],
-    ['a backfill only if nothing else is due', { a: [900, 800, BACKFILL], b: [3, 1] }, 'b'],
-  ])('sends %s', async (_rule, rows, next) => {
-    const { query } = await openTestStore();
-    for (const [entity, [since, due, more]] of Object.entries(rows))
-      await addDifference(query, difference({ entity, since: NOW - since * 1_000, due: NOW - due * 1_000, ...more }));
-    expect((await nextChange(query, EVERY))?.entity).toBe(next);
-  });
-
-  test('the next due time comes with due time and lane, and is the earliest of due times and pauses', async () => {
-    const { query } = await openTestStore();
-    await addDifference(query, difference({ entity: 'b', due: NOW + 9_000 }));
-    await addDifference(query, difference({ entity: 'c', due: NOW + 1_000, notBefore: NOW + 7_000, lane: 'link' }));
-    expect(await nextDue(query, EVERY)).toMatchObject({ at: NOW + 7_000, due: NOW + 1_000, lane: 'link' });
-    await addDifference(query, difference());
-    expect(await nextDue(query, EVERY)).toEqual({ entity: A, at: NOW, due: NOW - 3_000, lane: 'mirror' });
-  });
 
   test('a lead time makes changes ready earlier, and follows from the due times of live changes', async () => {
     const { query } = await openTestStore();
@@ -375,15 +279,6 @@ describe('the next change', () => {
         await updateChange(query, entity, { state: 'sending' });
       }
       expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'd', at: NOW + 1_000 });
-    });
-
-    it.each(['sending', 'unknown'] as const)('a difference during the state %s does not wait', async (state) => {
-      const { query } = await openTestStore();
-      await addDifference(query, difference());
-      await updateChange(query, A, { state });
-      await addDifference(query, difference({ since: LATER, due: LATER }));
-      await clampChangeTimes(query, NOW);
-      expect(await findChange(query, A)).toMatchObject({ next_since: NOW });
     });
   });
 

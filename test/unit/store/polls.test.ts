@@ -10,17 +10,8 @@ import {
   resumeBackfill,
   splitBackfill,
 } from '../../../src/store/connections/backfills.ts';
-import { loadNames, restartUnits, saveName } from '../../../src/store/connections/scope-names.ts';
-import {
-  ALL_UNITS,
-  clearFailures,
-  forgetOtherSweeps,
-  loadPollState,
-  outdatedFailures,
-  recordSweep,
-  recordUnitFailure,
-  savePollState,
-} from '../../../src/store/connections/unit-states.ts';
+import { restartUnits } from '../../../src/store/connections/scope-names.ts';
+import { loadPollState, savePollState } from '../../../src/store/connections/unit-states.ts';
 import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
 import {
   dueFetches,
@@ -54,31 +45,6 @@ describe('the state of a poll', () => {
       {},
     ]);
   });
-
-  it('loses the failures of removed units and of the whole connection only', async () => {
-    const { query } = await openTestStore();
-    for (const connection of ['github', 'gitlab'])
-      for (const unit of [ALL_UNITS, 'unit', 'gone'])
-        await recordUnitFailure(query, 'polls', connection, unit, 'down', 7);
-    const outdated = await outdatedFailures(query, 'github', ['unit']);
-    expect(outdated.toSorted()).toEqual([ALL_UNITS, 'gone']);
-    await clearFailures(query, 'github', outdated);
-    const rows = await query.selectFrom('polls').select(['connection', 'unit']).where('error', '=', 'down').execute();
-    const left = ['github unit', 'gitlab *', 'gitlab gone', 'gitlab unit'];
-    expect(rows.map(({ connection, unit }) => `${connection} ${unit}`).toSorted()).toEqual(left);
-  });
-});
-
-describe('the sweeps of a connection', () => {
-  const RESULT = { at: 5, listed: 3, asked: 1 };
-
-  it('are forgotten for units that the connection no longer has', async () => {
-    const { query } = await openTestStore();
-    for (const connection of ['github', 'gitlab'])
-      for (const unit of ['one', 'two']) await recordSweep(query, connection, unit, RESULT);
-    await forgetOtherSweeps(query, 'github', ['two', 'three']);
-    expect(await unitsIn(query, 'sweeps')).toEqual(['github two', 'gitlab one', 'gitlab two']);
-  });
 });
 
 describe('a paused backfill', () => {
@@ -98,11 +64,6 @@ describe('a paused backfill', () => {
     expect([await next(), await status()]).toMatchObject([undefined, { isPaused: true }]);
     await resumeBackfill(query, 'github');
     expect(await next()).toMatchObject({ unit: 'app' });
-  });
-
-  it('must run in this connection', async () => {
-    const { query } = await requested();
-    expect([await pauseBackfill(query, 'gitlab'), await resumeBackfill(query, 'gitlab')]).toEqual([false, false]);
   });
 });
 
@@ -127,17 +88,12 @@ describe('a wanted fetch', () => {
   });
 
   it.each<[failures: number, notBefore: number, isDue: boolean]>([
-    [1, NOW - 1, true],
     [1, NOW, true],
     [1, NOW + 1, false],
-    [1, NOW + 2_000, false],
     // Only a clock that was set back puts it off for longer than so many failures do.
     [1, NOW + 2_001, true],
-    [5, NOW + 32_000, false],
     [5, NOW + 32_001, true],
-    [6, NOW + 60_000, false],
     [40, NOW + 60_000, false],
-    [40, NOW + 60_001, true],
   ])('after %j failures, postponed to %j, is due: %j', async (failures, notBefore, isDue) => {
     const { query } = await openTestStore();
     await ask(query);
@@ -147,12 +103,6 @@ describe('a wanted fetch', () => {
     expect(await nextFetchTime(query, NOW)).toBe(notBefore > NOW ? notBefore : undefined);
     // No pause is allowed.
     expect(await dueFetches(query, 'jira', NOW, 0, 10)).toHaveLength(1);
-  });
-
-  it('does not wait for a time from before the clock was set back', async () => {
-    const { query } = await openTestStore();
-    await ask(query, NOW + 50_000);
-    expect(await wanted(query)).toMatchObject({ attempts: 0 });
   });
 
   it('is removed when it ends, unless it was requested meanwhile; then its failures are', async () => {
@@ -201,19 +151,6 @@ describe('units that are bound again', () => {
     const rows = ended.filter(({ finished_at }) => finished_at !== null).map((row) => Object.values(row).join());
     expect(rows.toSorted()).toEqual(['github,done,7,', `github,one,900,${REBOUND.reason}`, 'gitlab,done,7,']);
   });
-});
-
-test('a stored name is replaced, and forgotten with its entry in the configuration of its connection', async () => {
-  const { query } = await openTestStore();
-  const name = { id: '1', called: 'acme/app', elsewhere: null, askedAt: 3 };
-  for (const connection of CONNECTIONS)
-    for (const entry of ['acme/app', 'acme/old']) await saveName(query, connection, { entry, ...name });
-  const replaced = { entry: 'acme/app', ...name, elsewhere: '2', askedAt: null };
-  await saveName(query, 'github', replaced);
-  expect(await loadNames(query, 'github', ['acme/app'])).toEqual([replaced]);
-  expect(await loadNames(query, 'gitlab', ['acme/app', 'acme/old'])).toHaveLength(2);
-  expect(await loadNames(query, 'gitlab', [])).toEqual([]);
-  expect(await loadNames(query, 'github', ['acme/app', 'acme/old'])).toHaveLength(1);
 });
 
 test.each<[filled: string, isAhead: boolean, deliveries: number, fetches: number, changes: number]>([

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { complete, STORED } from '../../../src/store/status/status-shape.ts';
-import { readStatus, readStatuses, serverStatusesOf } from '../../../src/store/status/stored-status.ts';
-import { writeServerFact } from '../../../src/store/workspace/server-facts.ts';
+import { readStatus, readStatuses } from '../../../src/store/status/stored-status.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
@@ -10,10 +9,6 @@ import { itemRow } from '../../support/rows/items.ts';
 const NOW = Date.UTC(2026, 10, 20, 12);
 const HOUR = 3_600_000;
 
-const UNKNOWN_SERVER = {
-  ...{ records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [], updatesOff: null },
-  areStatusesContested: false,
-};
 /** A store, and the number of statements that work runs. */
 async function openCounted() {
   let statements = 0;
@@ -77,15 +72,6 @@ describe('the status of a workspace', () => {
     await store.query.deleteFrom('inbox').where('delivery_key', '=', 'more').execute();
   });
 
-  it('says when the last pending change is due, by due time or pause', async () => {
-    const lastDueAt = async (not_before: number) => {
-      await store.query.updateTable('outbox').set({ not_before }).where('entity', '=', pullRequest(4)).execute();
-      return (await readStatus(store.query, NOW)).changes.lastDueAt;
-    };
-    expect(await lastDueAt(NOW + 60_000)).toBe(NOW + 60_000);
-    expect(await lastDueAt(0)).toBe(NOW - 100_000 + 48);
-  });
-
   it('does not mix workspaces, and takes as many statements for all as for one', async () => {
     const alone = await opened.countOf(readStatus(store.query, NOW));
     const [full, other] = [store.query.workspace, store.query.workspace + 1];
@@ -146,22 +132,6 @@ describe('what the verdict depends on', () => {
     expect(summaries.get(query.workspace)?.connections).toMatchObject([missing]);
     const { connections } = await readStatus(query, NOW);
     expect(connections).toMatchObject([missing, { connection: 'other', missingUnits: [] }]);
-  });
-
-  it('includes the refusal of records, and the routes and fields that are switched off now', async () => {
-    const { query } = await openTestStore();
-    await writeServerFact(query, 'records', { state: 'closed', since: 1, error: 'not_found: why' });
-    const off = (offUntil: number) => ({ refused: { status: 405, resource: 'r', at: 1, offUntil } });
-    const routes = { listWorkItems: off(NOW + 1), getTask: off(NOW), getDocument: { answeredAt: 1 } };
-    await writeServerFact(query, 'routes', routes);
-    const [labels, priority] = [{ offSince: NOW - HOUR }, { offSince: NOW - 25 * HOUR }];
-    const fields = { labels, priority, source: { passed: true } };
-    await writeServerFact(query, 'creation', { isTrying: true, fields, without: {} });
-    const servers = await serverStatusesOf(query.whole, [query.workspace], NOW);
-    expect(servers(query.workspace)).toEqual({
-      ...{ ...UNKNOWN_SERVER, records: { state: 'closed', error: 'not_found: why' }, fieldsOff: ['labels'] },
-      routesOff: [{ route: 'listWorkItems', status: 405, until: NOW + 1 }],
-    });
   });
 });
 

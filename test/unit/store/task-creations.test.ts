@@ -2,9 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import type { WrittenStatus } from '../../../src/model/written-status.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../src/store/changes/entities.ts';
-import { addDifference } from '../../../src/store/changes/outbox-rows.ts';
 import { addRequest } from '../../../src/store/changes/requests.ts';
-import type { Store } from '../../../src/store/database.ts';
 import { saveTask } from '../../../src/store/tasks/cached-tasks.ts';
 import { correctOwnMoves } from '../../../src/store/tasks/correct-own-moves.ts';
 import {
@@ -12,7 +10,6 @@ import {
   type CreationTrials,
   creationBody,
   creationTrials,
-  delayCreations,
   disabledFields,
   noteCreationPassed,
   noteCreationRefused,
@@ -25,53 +22,6 @@ import { remainsOf } from '../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 1_000_000_000;
-/** How long creations wait for a list of tasks. */
-const MAX_DELAY = 900_000;
-
-/** Columns that all changes here have in common. */
-const CREATION = { lane: 'triage', since: 500, due: 600, weight: 1, waiting: [] } as const;
-
-type Row = Partial<Pick<Awaited<ReturnType<typeof rowsOf>>[number], 'kind' | 'state' | 'attempts' | 'sent'>>;
-const rowsOf = ({ query }: Store) => query.selectFrom('outbox').selectAll().orderBy('entity').execute();
-
-/** Changes that are not unsent creations. */
-const OTHERS: Readonly<Record<string, Row>> = {
-  'link:b': { kind: 'link' },
-  'task:failed': { attempts: 1 },
-  'task:flying': { state: 'sending', sent: '{}' },
-  'task:held': { state: 'held' },
-  'task:open': { sent: '{}' },
-};
-
-async function withChanges(): Promise<Store> {
-  const store = await openTestStore();
-  for (const [entity, row] of [['task:a', {} as Row] as const, ...Object.entries(OTHERS)]) {
-    const kind = row.kind === 'link' ? 'link' : 'task';
-    await addDifference(store.query, { ...CREATION, entity, kind });
-    await store.query
-      .updateTable('outbox')
-      .set({ ...row, due: 600 })
-      .where('entity', '=', entity)
-      .execute();
-  }
-  return store;
-}
-
-/** The entities of the changes that wait until then, and are not due earlier. */
-const waitingUntil = async (store: Store, time: number) =>
-  (await rowsOf(store))
-    .filter(({ not_before, due }) => not_before === time && due === time)
-    .map(({ entity }) => entity);
-
-const all = ['a', 'failed', 'flying', 'held', 'open'];
-
-test('delays only creations that were never sent', async () => {
-  const store = await withChanges();
-  expect(await delayCreations(store.query, [...all, 'b'], NOW)).toBe(true);
-  expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual(['task:a']);
-  expect(await delayCreations(store.query, all.slice(1), NOW)).toBe(false);
-  for (const none of [[], ['other']]) expect(await delayCreations(store.query, none, NOW)).toBe(false);
-});
 
 const DAY = 86_400_000;
 const TEXT = { title: 'a', description: 'b', reportedAt: 'c' };
@@ -110,21 +60,6 @@ describe('a refused creation', () => {
     const next = afterCreationRefused(trials, 'task:a', { ...body }, NOW);
     expect([next.without['task:a'], next.fields]).toEqual([without, fields]);
   });
-
-  it('is stored for the last 200 creations only', () => {
-    let trials = NONE;
-    for (let index = 0; index < 250; index++) trials = afterCreationRefused(trials, `task:${index}`, BODY, NOW);
-    expect(Object.keys(trials.without)).toHaveLength(200);
-    expect(trials.without['task:249']).toBeDefined();
-  });
-});
-
-test('switches off a field after three different refused values, unless one was accepted', () => {
-  const refuse = (values: readonly string[], trials: CreationTrials) =>
-    values.reduce((now, labels, index) => afterCreationRefused(now, `task:${index}`, { ...TEXT, labels }, NOW), trials);
-  expect(disabledFields(refuse(['a', 'b', 'b', 'a'], TRYING), NOW)).toEqual([]);
-  expect(disabledFields(refuse(['a', 'b', 'c'], TRYING), NOW)).toEqual(['labels']);
-  expect(disabledFields(refuse(['a', 'b', 'c'], { ...TRYING, fields: { labels: { passed: true } } }), NOW)).toEqual([]);
 });
 
 /** Creates tasks on a server that refuses these fields. @returns the optional fields of each request */
@@ -217,20 +152,6 @@ describe('moves of tasks by worksync', () => {
 
   const MOVES = { previous: 'open', moves: [at(1), at(2)] };
 
-  test('a move that was stored as an edit by a person is one of worksync again', async () => {
-    const stored = { ...MOVES, contested: [at(-5), at(1)], epoch: at(1) };
-    const { known, contests, evaluations } = await correct(stored, { status: 'Done', updatedAt: timeOf(2) });
-    expect(known).toEqual({ ...MOVES, status: 'completed' });
-    expect([contests, evaluations]).toEqual([[], 1]);
-  });
-
-  test('an edit by a person stays one', async () => {
-    const stored = { ...MOVES, contested: [at(3)], epoch: at(3) };
-    const { known, contests, evaluations } = await correct(stored, { status: 'planned', updatedAt: timeOf(3) });
-    expect(known).toEqual(stored);
-    expect([contests, evaluations]).toEqual([[at(3)], 0]);
-  });
-
   const DONE = { status: 'Done', updatedAt: timeOf(2) };
   const EDITED = { status: 'planned', updatedAt: timeOf(3) };
 
@@ -241,6 +162,13 @@ describe('moves of tasks by worksync', () => {
       { ...MOVES, status: 'review', contested: [at(-5), at(3)], epoch: at(3) },
       { ...MOVES, status: 'review', contested: [at(3)], epoch: at(3) },
     ],
+    [
+      'a move that was stored as an edit by a person is one of worksync again',
+      DONE,
+      { ...MOVES, contested: [at(-5), at(1)], epoch: at(1) },
+      { ...MOVES, status: 'completed' },
+    ],
+    ['an edit by a person stays one', EDITED, { ...MOVES, contested: [at(3)], epoch: at(3) }],
     ['a status of another time is no move', { ...DONE, updatedAt: timeOf(3) }, MOVES],
     ['another status of the same time is no move', { ...EDITED, updatedAt: timeOf(2) }, MOVES],
     ['a status without known moves is no move', DONE, { previous: 'open' }],
@@ -249,19 +177,6 @@ describe('moves of tasks by worksync', () => {
     const { known, contests, evaluations } = await correct(stored, cached);
     expect(known).toEqual(expected);
     expect([contests, evaluations]).toEqual([expected.contested ?? [], expected === stored ? 0 : 1]);
-  });
-
-  test('an answer that is damaged or deleted proves nothing', async () => {
-    for (const body of [Buffer.from('damaged'), null]) {
-      const { query, ...store } = await openTestStore();
-      await saveTask(query, { taskId: 't1', key: 'BUG-1', title: '', source: 'api', ...DONE }, NOW);
-      const known = JSON.stringify(MOVES);
-      await saveEntity(query, { ...blankEntity(NAME, 'task_update', { task_id: 't1' }), known });
-      await answer(query, 't1', { id: 'a2', minute: 2, status: 'Done' });
-      await query.updateTable('inbox').set({ body, unpacked_length: null }).execute();
-      await correctOwnMoves({ ...store, query }, CONTEXT);
-      expect((await findEntity(query, NAME))?.known).toBe(known);
-    }
   });
 
   test('the owner of the workspace alone records that they were corrected', async () => {

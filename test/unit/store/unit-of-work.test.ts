@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../../src/store/changes/entities.ts';
-import type { Store } from '../../../src/store/database.ts';
-import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../../../src/store/in-chunks.ts';
+import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import {
   beginUnitOfWork,
@@ -14,7 +12,6 @@ import {
   saveRows,
 } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { turnsBetweenCommits } from '../../support/cost/turns-of-others.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 
@@ -104,36 +101,6 @@ describe('a unit of work', () => {
       expect([...read, await readMeta(own, 'a')]).toEqual(['ahead', undefined]);
     });
   });
-
-  it('throws if a plain statement reads a table with unflushed rows', async () => {
-    const { commit } = await openTestStore();
-    await commit(async (plain) => {
-      const own = beginUnitOfWork(plain);
-      await writeMeta(own, 'a', '1');
-      expect(() => own.selectFrom('meta')).toThrow('rows of meta');
-      expect(() => own.whole).toThrow('rows of meta');
-      expect(own.selectFrom('items')).toBeDefined();
-      await flushRows(own);
-      expect(await own.selectFrom('meta').select('value').where('name', '=', 'a').execute()).toEqual([{ value: '1' }]);
-    });
-  });
-
-  it('flushes only rows that differ from the database', async () => {
-    const statements: string[] = [];
-    const { query, commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
-    await saveEntity(query, blankEntity('link:a>t', 'link'));
-    await commit(async (plain) => {
-      const own = beginUnitOfWork(plain);
-      const present = await findEntity(own, 'link:a>t');
-      statements.length = 0;
-      await saveEntity(own, { ...blankEntity('link:a>t', 'link'), ...present });
-      expect(await findEntity(own, 'link:b>t')).toBeUndefined();
-      await saveEntity(own, blankEntity('link:b>t', 'link'));
-      await forgetEntity(own, 'link:b>t');
-      await flushRows(own);
-      expect(statements).toHaveLength(1);
-    });
-  });
 });
 
 it.each(['entities', 'outbox'] as const)('throws if a join reads unflushed rows of %s', async (table) => {
@@ -148,28 +115,4 @@ it.each(['entities', 'outbox'] as const)('throws if a join reads unflushed rows 
     expect(await join()).toEqual([]);
   });
   expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
-});
-
-/** A change that finds these numbers of rows, one after the other. */
-function finding(...numbers: number[]): () => Promise<number> {
-  return async () => numbers.shift() as number;
-}
-
-describe('changeInChunks', () => {
-  it.each<[what: string, change: (store: Store) => Promise<number>]>([
-    ['rows that it finds', (store) => changeInChunks(store, finding(CHUNK_SIZE, CHUNK_SIZE, 0))],
-    [
-      'keys',
-      (store) =>
-        changeKeysInChunks(
-          store,
-          Array.from({ length: 3 * CHUNK_SIZE }, (_, at) => at),
-          async () => 1,
-        ),
-    ],
-  ])('yields at least ten turns between two chunks of %s', async (_what, change) => {
-    const turns = await turnsBetweenCommits(async (store) => () => change(store));
-    expect(turns).toHaveLength(2);
-    expect(Math.min(...turns)).toBeGreaterThanOrEqual(10);
-  });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import type { ItemKey } from '../../../src/model/item.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
-import { addDifference, findChange, removeChange, updateChange } from '../../../src/store/changes/outbox-rows.ts';
+import { findChange, removeChange, updateChange } from '../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { saveItem } from '../../../src/store/items/items.ts';
 import {
@@ -16,14 +16,7 @@ import { TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { saveTask } from '../../../src/store/tasks/cached-tasks.ts';
 import { noteRouteRefused } from '../../../src/store/workspace/server-capabilities.ts';
 import { writeServerFact } from '../../../src/store/workspace/server-facts.ts';
-import {
-  nextSweepStep,
-  readSweepPosition,
-  SWEEP_START,
-  type SweepStep,
-  sweepPositionsOf,
-  writeSweepPosition,
-} from '../../../src/store/workspace/sweep-position.ts';
+import { nextSweepStep, SWEEP_START, type SweepStep } from '../../../src/store/workspace/sweep-position.ts';
 import {
   enqueueInitialReads,
   onTaskListApplied,
@@ -38,10 +31,8 @@ import {
   countListed,
   findRunningSweep,
   noteListed,
-  readSweeps,
   recordsSwept,
   type Sweep,
-  sweepsOf,
   tasksSwept,
 } from '../../../src/store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
@@ -88,41 +79,6 @@ describe('a round of the sweep', () => {
     expect(ended).toMatchObject({ id: 2, tasks: 7, tasks_at: 220, records: 2, records_at: 210, finished_at: 220 });
     expect(await findRunningSweep(query)).toBeUndefined();
     expect([await rounds(query), await findingsOf(query)]).toEqual([[2], ['of the second']]);
-  });
-
-  it('reports the latest findings and the repairs of records', async () => {
-    const { query } = await openTestStore();
-    await beginSweep(query, 100);
-    const records = ['waiting', 'held', 'repaired', 'sending'];
-    await addFindings(
-      query,
-      records.map((entity) => ({ what: 'record-changed', entity }) as const),
-      110,
-    );
-    const more = Array.from({ length: 20 }, (_, at) => ({ what: 'link-added', entity: `link ${at}` }) as const);
-    await addFindings(query, more, 120);
-    await addFindings(query, [{ what: 'record-missing', entity: 'missing' }], 130);
-    const times = { since: 1, due: 1, weight: 1, waiting: [] };
-    for (const entity of ['waiting', 'held', 'sending', 'link 1'])
-      await addDifference(query, { entity, kind: 'pull_request', lane: 'mirror', ...times });
-    for (const state of ['held', 'sending'] as const) await updateChange(query, state, { state });
-    const { running: report } = await readSweeps(query);
-    expect(report).toMatchObject({
-      ...{ startedAt: 100, finishedAt: null, tasks: 0, records: 0, repairs: { done: 2, waiting: 2, held: 1 } },
-      found: { 'record-changed': 4, 'record-missing': 1, 'link-added': 20, 'link-removed': 0 },
-    });
-    const whats = report?.latest.map(({ what }) => what);
-    expect(whats).toEqual(['record-missing', ...Array(19).fill('link-added')]);
-    expect(report?.latest[0]).toEqual({ what: 'record-missing', entity: 'missing', at: 130 });
-  });
-
-  it('each workspace has its own rounds', async () => {
-    const { query } = await openTestStore();
-    await beginSweep(query, 100);
-    const other = query.workspace + 1;
-    const reports = await sweepsOf(query.whole, [query.workspace, other]);
-    expect(reports(query.workspace).running?.startedAt).toBe(100);
-    expect(reports(other)).toEqual({ running: null, last: null });
   });
 
   it('finds a record absent if it was known before the list began and the list lacks it, in pages of 100', async () => {
@@ -178,23 +134,9 @@ describe('the position of the sweep', () => {
     return query;
   }
 
-  it('stays over a restart', async () => {
-    const { query } = await openTestStore();
-    expect(await readSweepPosition(query)).toBeUndefined();
-    const position = { startedAt: 5, endedAt: null, readAt: 7, read: 2, after: { ...SWEEP_START, name: 'tsk_2' } };
-    await writeSweepPosition(query, position);
-    const of = await sweepPositionsOf(query.whole, [query.workspace]);
-    expect([await readSweepPosition(query), of(query.workspace), of(query.workspace + 1)]).toEqual([
-      position,
-      position,
-      undefined,
-    ]);
-  });
-
   it.each<[what: string, step: SweepStep, rows: string, after?: string]>([
     ['at the first task with a link of a work item', { found: link('t2') }, 't1 pull, t2 item, t3 item'],
     ['at the next one', { found: link('t3') }, 't2 item, t3 item', 't2'],
-    ['not at a task without a link', DOCUMENTS, 't2 item pull_request, t3'],
     ['at documents after the last link', DOCUMENTS, 't2 item', 't2'],
   ])('is %s', async (_what, step, rows, after = '') => {
     expect(await nextSweepStep(await withLinks(...rows.split(', ')), link(after))).toEqual(step);
@@ -236,18 +178,9 @@ describe('the position of the sweep', () => {
     ]);
   });
 
-  it('moves by one page of links in one step', async () => {
-    const rows = Array.from({ length: 500 }, (_, at) => `t${1_000 + at} pull`);
-    const query = await withLinks(...rows, 't2000 item');
-    expect(await nextSweepStep(query, SWEEP_START)).toEqual({ after: link('t1499') });
-    expect(await nextSweepStep(query, link('t1000'))).toEqual({ found: link('t2000') });
-  });
-
   it.each<[what: string, step: SweepStep, known: object | null, task: string | null, after?: string]>([
     ['at one that is attached to its task', { found: document('document:a') }, { taskId: 't1' }, 't1'],
-    ['at none after the last one', {}, { taskId: 't1' }, 't1', 'document:a'],
     ['not at one that is attached elsewhere', {}, { taskId: 't2' }, 't1'],
-    ['not at one that is not attached', {}, { taskId: null }, null],
     ['not at one without a known state', {}, null, 't1'],
   ])('is, among documents, %s', async (_what, step, known, task_id, after = '') => {
     const { query } = await recordingStore();
@@ -328,25 +261,6 @@ describe('reads of the workspace', () => {
     expect(await due(store)).toEqual({});
   });
 
-  test('does not repeat a list at once after an event during its flight', async () => {
-    const store = await openTestStore();
-    await requestTaskList(store.query, NOW);
-    await updateChange(store.query, entity.readTasks, { state: 'sending', sent: '{}' });
-    await requestTaskList(store.query, NOW + MINUTE);
-    const [row] = await store.query.selectFrom('outbox').select('next_since').execute();
-    expect(row?.next_since).toBe(null);
-    await answerList(store, MINUTE);
-    expect(await due(store)).toEqual({ tasks: 6 * MINUTE });
-  });
-
-  test('delays a list by at most five minutes after the clock was set back', async () => {
-    const store = await openTestStore();
-    await requestTaskList(store.query, NOW + 60 * MINUTE);
-    await answerList(store, 61 * MINUTE);
-    await requestTaskList(store.query, NOW);
-    expect(await due(store)).toEqual({ tasks: 5 * MINUTE });
-  });
-
   describe('the initial reads', () => {
     it('are both lists if a connection records; writes wait only for the tasks', async () => {
       const { query } = await openTestStore();
@@ -358,15 +272,6 @@ describe('reads of the workspace', () => {
       expect(await tasksWereRead(query)).toBe(false);
       await writeMeta(query, TASKS_READ, '60');
       expect(await tasksWereRead(query)).toBe(true);
-    });
-
-    it('are requested once, and not after they were done', async () => {
-      const { query } = await openTestStore();
-      await writeMeta(query, TASKS_READ, '1');
-      await enqueueInitialReads(query, 50, true);
-      await enqueueInitialReads(query, 90, true);
-      expect(await findChange(query, 'read:tasks')).toBeUndefined();
-      expect(await findChange(query, 'read:pull_requests')).toMatchObject({ due: 50 });
     });
   });
 

@@ -37,10 +37,7 @@ async function browser(access: Parameters<Doors['sessions']['makeLink']>[0] = { 
 describe('without a credential', () => {
   it.each([
     ['this machine', {}],
-    ['this machine, own origin', { headers: { ...own, origin: ORIGIN } }],
     ['this machine, IPv6', { from: '::1', headers: { host: '[::1]:8080' } }],
-    ['this machine, IPv4 in IPv6', { from: '::ffff:127.0.0.1' }],
-    ['another machine', { from: '10.0.0.7' }],
     ['a configured host', { from: '10.0.0.7', headers: { host: 'sync.example.com' } }],
     ['a proxy on this machine', { headers: { ...own, 'x-forwarded-for': '127.0.0.1' } }],
   ] satisfies [string, Knock][])('nobody gets in: %s', async (_name, given) => {
@@ -52,9 +49,6 @@ describe('without a credential', () => {
 
   it.each([
     ['DNS rebinding', 'evil.example.org:8080'],
-    ['a name that only begins well', 'localhost.evil.example.org'],
-    ['credentials', 'localhost@evil.example.org'],
-    ['no host at all', 'local host'],
     ['a trailing dot', 'localhost.'],
     ['another port than the configured one', 'port.example.com:8080'],
     ['no port in the place of the configured one', 'port.example.com'],
@@ -106,12 +100,6 @@ describe('with a token', () => {
     const { headers } = await browser();
     expect(await knock('/', { headers })).toBe('admin');
     expect(await knock('/', { headers: { ...headers, ...bearer('wrong') } })).toBe(401);
-  });
-
-  it('without tokens configured nothing opens', async () => {
-    doors = await openDoors({ tokens: [] });
-    for (const token of ['', 'undefined', 'null', ADMIN])
-      expect(await knock('/', { headers: { ...own, ...bearer(token) } })).toBe(401);
   });
 
   it.each([
@@ -184,11 +172,6 @@ describe('a browser that is logged in', () => {
       expect(await knock('/', { headers: { ...headers, [name]: 'https' } })).toBe(403);
   });
 
-  it('may be anywhere where the network is said to be safe', async () => {
-    doors = await openDoors({ insecurePages: true });
-    expect(await knock('/', { ...(await browser()), from: '10.0.0.7' })).toBe('admin');
-  });
-
   it('shows its cookie once', async () => {
     const { headers, cookie } = await browser();
     expect(await knock('/', { headers: { ...headers, cookie: `other=1; ${cookie}; more=2` } })).toBe('admin');
@@ -224,15 +207,6 @@ describe('answers', () => {
   it('to a preflight give no permission', async () => {
     const headers = { ...own, origin: 'https://evil.example.org', 'access-control-request-method': 'POST' };
     expect(await knock('/admin/pause', { method: 'OPTIONS', headers })).toBe(401);
-  });
-
-  it('tell programs in JSON and people on a page what to do', async () => {
-    const program = await doors.server.inject({ url: '/', headers: own });
-    expect(program.headers['www-authenticate']).toBe('Bearer');
-    expect(program.json()).toEqual({ error: 'unauthorized', message: expect.stringContaining('worksync login') });
-    const person = await doors.server.inject({ url: '/', headers: { ...own, accept: 'text/html,*/*' } });
-    expect(person.statusCode).toBe(401);
-    expect(person.body).toMatch(/<form method="post" action="\/login">/);
   });
 
   it('tell a fault to the log, not to the caller', async () => {

@@ -126,29 +126,6 @@ describe('/metrics', () => {
       expect(answer.body).toContain(`${line}\n`);
   });
 
-  it('says of each connection whether it works, and when it last did', async () => {
-    const status = everywhere('github');
-    const [workspace] = status.workspaces;
-    if (!workspace) throw new Error('there is none');
-    const found = {
-      ...{ 'record-changed': 0, 'record-missing': 0, 'task-changed': 0, 'task-missing': 0 },
-      ...{ 'link-removed': 0, 'link-added': 0, 'document-moved': 0 },
-    };
-    const repairs = { done: 0, waiting: 0, held: 0 };
-    const times = { startedAt: NOW - 7_200_000, finishedAt: NOW - 60_000 };
-    const last = { ...times, tasks: 12, records: 9, found, repairs, latest: [] };
-    const sweep = { ...workspace.sweep, last };
-    const { body } = await serve({ ...status, workspaces: [{ ...workspace, sweep }] }).get('/metrics');
-    const seconds = NOW / 1_000;
-    for (const line of [
-      'worksync_provider_up{workspace="github",connection="github"} 0',
-      `worksync_last_success_timestamp_seconds{workspace="github",activity="poll",connection="github"} ${seconds}`,
-      `worksync_last_success_timestamp_seconds{workspace="github",activity="sweep",connection="github"} ${seconds}`,
-      `worksync_last_success_timestamp_seconds{workspace="github",activity="workspace_sweep",connection=""} ${seconds - 60}`,
-    ])
-      expect(body).toContain(`${line}\n`);
-  });
-
   it('says of a workspace that cannot be read so much and no more, also where it told more before', async () => {
     const server = { status: statusWith() };
     const { get } = serve(() => server.status);
@@ -179,13 +156,6 @@ describe('who is limited to some workspaces', () => {
     expect(some.body).toContain('acme');
     expect(some.body).not.toContain('beta');
   });
-
-  it('gets the samples of these workspaces and no others', async () => {
-    const { body } = await serve(two(), [], limited).get('/metrics');
-    const samples = body.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-    expect(samples.length).toBeGreaterThan(10);
-    expect(samples.filter((line) => !/\{workspace="acme(-two)?"/.test(line))).toEqual([]);
-  });
 });
 
 it('/status.json holds no secret, even where a stored error text does [A5]', async () => {
@@ -195,33 +165,4 @@ it('/status.json holds no secret, even where a stored error text does [A5]', asy
   expect(body).toContain('[secret]');
   expect(body).not.toMatch(/16C7e42F292c|6912E7710/);
   expect(body).not.toContain(Buffer.from('16C7e42F292c').toString('base64').slice(0, 12));
-});
-
-describe('the state of a workspace', () => {
-  const pending = { ...EMPTY.changes, byState: { pending: 1, sending: 0, unknown: 0, held: 0 } };
-  it.each([
-    ['nothing to send, no slot free', { quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } }, { kind: 'running' }],
-    ['something to send, a slot free', { changes: pending }, { kind: 'running' }],
-    ['a slot in a second', { changes: pending, quota: { ...QUOTA, nextSlotAt: NOW + 1_000 } }, { kind: 'running' }],
-    [
-      'no slot for a minute',
-      { changes: pending, quota: { ...QUOTA, nextSlotAt: NOW + 60_000 } },
-      { kind: 'waiting', until: NOW + 60_000, reason: 'quota used up' },
-    ],
-    [
-      'a pause that is over',
-      { quota: { ...QUOTA, paused: { until: NOW - 1, code: 'rate_limited', reason: 'x' } as const } },
-      { kind: 'running' },
-    ],
-    [
-      'halted while paused',
-      {
-        halt: new SyncError('unauthorized', 'm', { hint: 'h' }),
-        quota: { ...QUOTA, paused: { until: NOW + 1, code: 'rate_limited', reason: 'x' } as const },
-      },
-      { kind: 'halted', code: 'unauthorized', message: 'm', hint: 'h' },
-    ],
-  ])('%s', (_name, parts, state) => {
-    expect(statusWith(parts).workspaces[0]?.state).toEqual(state);
-  });
 });

@@ -4,7 +4,6 @@ import { refusedRequests } from '../../../src/admin/access/refused.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import { readStatus } from '../../../src/store/status/stored-status.ts';
 import { createRefusalLog } from '../../../src/web/access/refusal-log.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestInstallation } from '../../support/harness/store.ts';
@@ -80,22 +79,6 @@ test('says what was refused, of whom, why, with which headers, and nothing that 
   expect(await refused(['other'])).toEqual([]);
 });
 
-test('like ones are one, also after they were written', async () => {
-  const { log, post, refused, clock } = await setUp();
-  for (let sent = 0; sent < 3; sent++) await post('/webhooks/acme/github');
-  await log.flush();
-  await clock.advance(60_000);
-  await post('/webhooks/acme/github');
-  await post('/webhooks/acme/github', {}, '203.0.113.8');
-  await log.stop();
-  expect((await refused()).map(({ count, address }) => `${count} ${address}`).sort()).toEqual([
-    '1 203.0.113.8',
-    '4 203.0.113.7',
-  ]);
-  const [first] = (await refused()).filter(({ count }) => count === 4);
-  expect(first && first.lastAt - first.firstAt).toBe(60_000);
-});
-
 test('of the gateway what it refuses itself, and what the workspace says of credential and quota', async () => {
   const { log, get, refused } = await setUp();
   await get('/api/v1/tasks');
@@ -127,19 +110,6 @@ test('a flood costs one write in three seconds of few rows, and drives out no re
   expect(rows.find(({ path }) => path === 'many')).toMatchObject({ count: 12 * 50, address: 'many', headers: [] });
 });
 
-test('a connection shows its last refused webhook', async () => {
-  const { installation, log, post, clock } = await setUp();
-  const { query } = await installation.store('acme');
-  const now = clock.now();
-  await post('/webhooks/acme/github');
-  await clock.advance(1_000);
-  await post('/webhooks/acme/github', { 'x-answer': '413' });
-  await log.flush();
-  expect((await readStatus(query, clock.now())).connections).toMatchObject([
-    { connection: 'github', lastRefused: { at: now + 1_000, status: 413, count: 1 } },
-  ]);
-});
-
 test('a write that fails leaves no part of it, and later ones are stored', async () => {
   const { installation, log, post, refused } = await setUp();
   const refuse = sql`create trigger refuse before insert on refused_requests when new.status = 413
@@ -151,11 +121,4 @@ test('a write that fails leaves no part of it, and later ones are stored', async
   await post('/webhooks/acme/github');
   await log.stop();
   expect((await refused()).map(({ status, count }) => [status, count])).toEqual([[401, 1]]);
-});
-
-test('stores nothing by itself once it has stopped', async () => {
-  const { log, post, refused, clock } = await setUp();
-  await log.stop();
-  await post('/webhooks/acme/github');
-  expect([clock.pending, await refused()]).toEqual([0, []]);
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { UNKNOWN_GRACE, windowOf } from '../../../src/model/windows.ts';
 import { unwrap } from '../../../src/workspace-api/answer.ts';
 import { createPacing } from '../../../src/workspace-api/client/client.ts';
@@ -35,29 +35,6 @@ async function failureOf(answer: Partial<ApiResponse> & { json?: unknown }): Pro
 }
 
 describe('requests', () => {
-  it('fills the path, repeats list parameters, leaves out undefined ones, passes the context on', async () => {
-    const { client, sent } = clientOf({ json: { tasks: [], nextCursor: null } });
-    await client.listTasks({ query: { all: true, status: ['open', 'review'], limit: 5, cursor: undefined } }, 'mine');
-    expect(sent).toEqual([
-      {
-        request: {
-          method: 'GET',
-          path: '/workspaces/ws_1/tasks',
-          query: 'all=true&status=open&status=review&limit=5',
-          headers: { accept: 'application/json' },
-          route: 'listTasks',
-        },
-        context: 'mine',
-      },
-    ]);
-  });
-
-  it('reads a new webhook without a secret, of a service that does not sign', async () => {
-    const webhook = { webhookId: 'whk_1', url: 'https://worksync.example.com/hook', key: 'k' };
-    const { client } = clientOf({ status: 201, json: webhook });
-    expect((await client.createWebhook({ body: { url: webhook.url } }, '')).body).toMatchObject(webhook);
-  });
-
   it('changes a task as it was read: by the route and method of the server, with its `ETag`', async () => {
     const written = { ...TASK, status: 'Doing', custom: [1] };
     const path = '/workspaces/{workspaceId}/items/{taskId}';
@@ -113,17 +90,6 @@ describe('answers', () => {
     });
   });
 
-  it('reads times that are numbers and labels that are objects', async () => {
-    const { client } = clientOf({ json: { ...TASK, updatedAt: 1_767_603_600, labels: [{ name: 'ui' }, { id: 5 }] } });
-    const { body } = await client.getTask({ taskId: 'tsk_1' }, '');
-    expect(body).toMatchObject({ updatedAt: '2026-01-05T09:00:00.000Z', labels: ['ui'] });
-  });
-
-  it('drops elements of a list that have no id, and counts them', async () => {
-    const { client } = clientOf({ json: { tasks: [TASK, { ...TASK, taskId: null }, 'tsk_2'] } });
-    expect((await client.listTasks({}, '')).body).toMatchObject({ tasks: [TASK], unreadable: 2 });
-  });
-
   it('gives a task without a key its id as key, and a 204 no body', async () => {
     const { client } = clientOf({ json: { ...TASK, key: null } });
     expect((await client.getTask({ taskId: 'tsk_1' }, '')).body.key).toBe('tsk_1');
@@ -133,10 +99,8 @@ describe('answers', () => {
 
   it.each([
     ['no JSON', { body: Buffer.from('<html>') }],
-    ['an empty body', {}],
     ['a field missing', { json: { ...TASK, taskId: undefined } }],
     ['an id of another type', { json: { ...TASK, taskId: {} } }],
-    ['a redirect', { status: 302 }],
   ])('answer_malformed for %s', async (_what, answer) => {
     expect(await failureOf(answer)).toMatchObject({ code: 'answer_malformed' });
   });
@@ -144,16 +108,10 @@ describe('answers', () => {
 
 describe('failures', () => {
   it.each([
-    [400, 'refused'],
     [401, 'unauthorized'],
     [403, 'forbidden'],
     [404, 'not_found'],
-    [405, 'refused'],
-    [409, 'conflict'],
-    [412, 'conflict'],
-    [413, 'refused'],
     [429, 'rate_limited'],
-    [500, 'server_failed'],
     [503, 'server_failed'],
     [507, 'workspace_full'],
   ])('%i is %s, with the errorCode of the server', async (status, code) => {
@@ -165,12 +123,10 @@ describe('failures', () => {
 
   it.each([
     ['errorCode', { errorCode: 'any' }, true],
-    ['message and the status as code', { code: 404, message: 'why' }, true],
     ['message and the status as text', { code: '404', message: 'why' }, true],
     ['message alone, as gateways answer', { message: 'no route' }, false],
-    ['another code', { code: 5, message: 'why' }, false],
     ['code alone', { code: 404 }, false],
-    ['no object', 'why', false],
+    ['another code', { code: 5, message: 'why' }, false],
     ['an empty errorCode', { errorCode: '' }, false],
   ])('an answer with %s is the own word of the workspace: %j %s', async (_what, json, own) => {
     expect(await failureOf({ status: 404, json })).toMatchObject({ own, status: 404, code: 'not_found' });
@@ -183,30 +139,11 @@ describe('failures', () => {
     expect(await failureOf({ status: 429, json })).toMatchObject({ code: 'rate_limited', status: 429 });
   });
 
-  it('names the command that helps where the code of the server tells it', async () => {
-    const json = { code: 403, message: 'none is stored', errorCode: 'provider_not_connected' };
-    const failure = await failureOf({ status: 403, json });
-    expect(failure).toMatchObject({ hint: expect.stringContaining('worksync workspace connect-provider') as string });
-  });
-
-  it.each([
-    [404, 'address not found', 'workspace.url'],
-    [400, 'X-One-Api-Version is required', 'workspace.api.versionHeader'],
-    [400, 'limit is not a number', undefined],
-  ])('names the setting behind a task list that is refused with %i: %s', async (status, message, setting) => {
-    const { client } = clientOf({ status, json: { code: status, message } });
-    const { hint } = await client.listTasks({}, '').then(() => expect.unreachable('the call succeeded'), asSyncError);
-    if (setting === undefined) expect(hint).not.toContain('workspace.');
-    else expect(hint).toContain(setting);
-  });
-
   it.each([
     ['Retry-After', { 'retry-after': '7' }, 'whatever', 7_000],
     ['the message', {}, 'standard rate limit exceeded, retry in 12 seconds', 12_000],
-    ['Retry-After before the message', { 'retry-after': '7' }, 'retry in 12 seconds', 7_000],
     ['at least 1 s', { 'retry-after': '0' }, '', 1_000],
     ['at most 900 s', {}, 'retry in 86400 seconds', 900_000],
-    ['a date is no hint', { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }, '', undefined],
     ['no hint', {}, 'slow down', undefined],
   ])('429: the delay from %s; no other status has one', async (_what, given, message, retryAfter) => {
     const headers = given as Record<string, string>;
@@ -220,17 +157,13 @@ describe('failures', () => {
 describe('overrides', () => {
   it.each([
     [{ routes: { unheard: {} } }],
-    [{ routes: { getTask: { path: '/tasks' } } }],
     [{ routes: { getTask: { path: '/tasks/{other}' } } }],
-    [{ routes: { getTask: { path: 'tasks/{taskId}' } } }],
     [{ routes: { getTask: { path: '//evil.example/{taskId}' } } }],
     [{ routes: { getTask: { path: '/../{taskId}' } } }],
     [{ routes: { getTask: { path: '/x?y={taskId}' } } }],
     [{ routes: { getTask: { method: 'TRACE' } } }],
     [{ routes: { updateTask: { method: 'DELETE' } } }],
-    [{ taskUpdate: 'some' }],
     [{ versionHeader: 'X Bad' }],
-    [{ other: 1 }],
   ])('%j is refused', (api) => {
     expect(apiOverrides.safeParse(api).success).toBe(false);
   });
@@ -240,29 +173,16 @@ describe('the envelope of an answer', () => {
   const TASKS = [{ taskId: 't1' }];
 
   describe('a list', () => {
-    it.each<[what: string, content: unknown]>([
-      ['as a bare array', TASKS],
-      ['under its name', { tasks: TASKS }],
-      ['under items', { items: TASKS }],
-      ['under data', { data: TASKS }],
-      ['under results', { results: TASKS, total: 1 }],
-    ])('%s is read, and does not say whether it is the last page', (_what, content) => {
-      expect(unwrap(ROUTES.listTasks, content)).toMatchObject({ tasks: TASKS, isLast: null });
-    });
-
     it.each<[content: object, page: object]>([
       [{ nextCursor: null }, { nextCursor: null, isLast: true }],
-      [{ next: '' }, { nextCursor: null, isLast: true }],
       [{ hasMore: false }, { nextCursor: null, isLast: true }],
       [{ has_more: true }, { isLast: false }],
-      [{ nextCursor: 'abc' }, { nextCursor: 'abc', isLast: false }],
       [{ next_cursor: 7 }, { nextCursor: '7', isLast: false }],
       [
         { nextCursor: null, next: 'https://api.example/tasks?cursor=a%20b' },
         { nextCursor: 'a b', isLast: false },
       ],
       [{ next: '/tasks?limit=5&cursor=c' }, { nextCursor: 'c', isLast: false }],
-      [{ next: 'https://api.example/tasks?page=2' }, { isLast: false }],
       [{ next: { page: 2 } }, { isLast: false }],
     ])('with %j goes on as %j', (content, page) => {
       const { tasks, nextCursor, isLast } = unwrap(ROUTES.listTasks, { tasks: TASKS, ...content }) as typeof page & {
@@ -271,11 +191,6 @@ describe('the envelope of an answer', () => {
         isLast?: unknown;
       };
       expect({ tasks, nextCursor, isLast }).toEqual({ tasks: TASKS, nextCursor: undefined, ...page });
-    });
-
-    it('that is none is returned as it is', () => {
-      for (const content of [null, 'text', 5, { tasks: 'none' }, {}])
-        expect(unwrap(ROUTES.listTasks, content)).toBe(content);
     });
   });
 
@@ -287,11 +202,6 @@ describe('the envelope of an answer', () => {
       ['that is none', [1], [1]],
     ])('%s', (_what, content, expected) => {
       expect(unwrap(ROUTES.getTask, content)).toEqual(expected);
-    });
-
-    it('under its name is read for each route that returns one', () => {
-      expect(unwrap(ROUTES.addWorkItem, { workItem: { workItemId: 'w1' } })).toEqual({ workItemId: 'w1' });
-      expect(unwrap(ROUTES.recordPullRequest, { pullRequest: { identifier: '7' } })).toEqual({ identifier: '7' });
     });
   });
 });

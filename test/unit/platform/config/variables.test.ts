@@ -13,20 +13,15 @@ const run = (source: string, env: Environment = {}) => interpolate(source, creat
 describe('what a text becomes', () => {
   const env = { A: 'alpha', EMPTY: '', PEM: '-----BEGIN-----\\nabc\\n', DOLLAR: `\${A} $$` };
   test.each([
-    ['plain', 'plain'],
     ['$5 and $', '$5 and $'],
     ['$$', '$'],
     [`$\${A}`, `\${A}`],
     [`$$\${A}`, '$alpha'],
     [`\${A}`, 'alpha'],
-    [`<\${A}-\${A}>`, '<alpha-alpha>'],
     [`\${A:-other}`, 'alpha'],
-    [`\${A:?needed}`, 'alpha'],
     [`\${B:-other}`, 'other'],
     [`\${B:-}`, ''],
-    [`\${B:-a:-b $ c}`, 'a:-b $ c'],
     [`\${EMPTY:-other}`, 'other'],
-    [`\${PEM}`, '-----BEGIN-----\\nabc\\n'],
     [`\${DOLLAR}`, `\${A} $$`],
   ])('%s → %s', (source, text) => {
     expect(run(source, env)).toMatchObject({ text, problems: [] });
@@ -37,15 +32,10 @@ describe('what a text becomes', () => {
     [`\${B}`, ['variable B is not set: set it, or B_FILE to the path of a file']],
     [`\${EMPTY}`, ['variable EMPTY is not set: set it, or EMPTY_FILE to the path of a file']],
     [`\${B:?ask the admin}`, ['variable B is not set: ask the admin']],
-    [`\${B:?}`, ['variable B is not set: set it, or B_FILE to the path of a file']],
     [`\${B:?b} \${C:?no}`, ['variable B is not set: b', 'variable C is not set: no']],
-    [`\${toString}`, ['variable toString is not set: set it, or toString_FILE to the path of a file']],
     [`\${__proto__}`, ['variable __proto__ is not set: set it, or __proto___FILE to the path of a file']],
     [`\${}`, [FORMS]],
     [`\${A`, [FORMS]],
-    [`\${1A}`, [FORMS]],
-    [`\${A-b}`, [FORMS]],
-    [`\${ A }`, [FORMS]],
     [`\${B:-\${A}}`, [FORMS]],
     [`\${LINES}`, ['LINES contains a line break: put the value into a file and set LINES_FILE to its path']],
   ])('%s is refused', (source, problems) => {
@@ -75,27 +65,18 @@ describe('values from files', () => {
   };
 
   test.each([
-    ['value', 'value'],
     ['value\n', 'value'],
     ['value\r\n', 'value'],
-    ['value\n\n', 'value'],
     [' value \t\r\n', 'value'],
     ['\ufeffvalue\n', 'value'],
-    ['it\'s "quoted"', 'it\'s "quoted"'],
     ['two\nlines\n', 'two\nlines'],
   ])('%j → %j', (content, text) => {
     expect(run(`\${S}`, { S_FILE: withFile(content) })).toMatchObject({ text, problems: [] });
   });
 
-  test('a file comes after an empty variable and before a default', () => {
-    expect(run(`\${S}`, { S: '', S_FILE: withFile('value') }).text).toBe('value');
-    expect(run(`\${S:-other}`, { S_FILE: withFile('value') }).text).toBe('value');
-  });
-
   test.each<[what: string, content: string, problem: string, of?: (path: string) => Environment]>([
     ['both set', 'x', 'both S and S_FILE are set', (path) => ({ S: 'x', S_FILE: path })],
     ['empty', '\n', 'S_FILE: PATH is empty'],
-    ['quoted', '"value"\n', 'S_FILE: PATH stands in quotes: a file holds the secret itself, without quotes'],
     ['UTF-16', 'v\0a\0l\0u\0e\0', 'S_FILE: PATH is UTF-16 or no text: save it as UTF-8'],
     ['missing', 'x', 'S_FILE: cannot read PATH-not (ENOENT)', (path) => ({ S_FILE: `${path}-not` })],
     ['a folder', 'x', 'is a folder, not a regular file', (path) => ({ S_FILE: join(path, '..') })],
@@ -108,9 +89,7 @@ describe('values from files', () => {
 
   test.each([
     [0o600, 0],
-    [0o640, 0],
     [0o644, 1],
-    [0o604, 1],
   ])('mode %o gives %d warnings', (mode, count) => {
     const path = withFile('value', mode);
     const variables = createVariables({ S_FILE: path });
@@ -119,14 +98,6 @@ describe('values from files', () => {
     const warning = `S_FILE: everybody may read ${path} (mode ${octal}); set its mode to 0600`;
     expect([...variables.warnings]).toEqual(count === 0 ? [] : [warning]);
   });
-});
-
-test('what was used is remembered, short values are not secrets', () => {
-  const path = join(folderOf({ secret: 'from-a-file\n' }), 'secret');
-  const variables = createVariables({ LONG: 'long-value', SHORT: '5m', UNUSED: 'unused-value', S_FILE: path });
-  interpolate(`\${LONG} \${SHORT} \${S} \${ABSENT:-default-value}`, variables);
-  expect([...variables.secrets]).toEqual(['long-value', 'from-a-file']);
-  expect([...variables.files]).toEqual([path]);
 });
 
 let folder = '';
@@ -167,14 +138,6 @@ describe('.env', () => {
     const { variables, file } = commandEnvironment({ config }, env);
     expect(variables).toEqual({ ...env, EMPTY: 'file' });
     expect(file).toMatchObject({ used: ['EMPTY'], overridden: ['KEY', 'OTHER_FILE', 'TOKEN'] });
-  });
-
-  it('is not read for a configuration in a variable, nor where it is a folder', () => {
-    writeEnv('TOKEN=x\n');
-    const env = { WORKSYNC_CONFIG_YAML: 'connections: {}' };
-    expect(commandEnvironment({}, env)).toEqual({ settings: env, variables: env });
-    mkdirSync(join(folder, 'config/.env'));
-    expect(commandEnvironment({ config: join(folder, 'config/other/x.yaml') }, {}).file).toBeUndefined();
   });
 
   it.each(['NODE_OPTIONS', 'npm_config_registry', 'HTTPS_PROXY', 'no_proxy', 'SSL_CERT_FILE', 'WORKSYNC_CONFIG'])(
@@ -232,8 +195,6 @@ describe('tokens of the daemon', () => {
     [{ WORKSYNC_ADMIN_TOKEN: A, WORKSYNC_ADMIN_TOKEN_FILE: '/x' }, 'both WORKSYNC_ADMIN_TOKEN and'],
     [{ WORKSYNC_ADMIN_TOKEN: A, WORKSYNC_READ_TOKEN: A }, 'WORKSYNC_READ_TOKEN: the same token is set twice'],
     [{ WORKSYNC_TOKENS: `read ${A};write ${B}` }, 'WORKSYNC_TOKENS: entry 2: expected "read <token>"'],
-    [{ WORKSYNC_TOKENS: `read: ${A}` }, 'WORKSYNC_TOKENS: entry 1: expected'],
-    [{ WORKSYNC_TOKENS: `read:Acme ${A}` }, 'WORKSYNC_TOKENS: entry 1: expected'],
     [{ WORKSYNC_TOKENS: `read ${A} ${B}` }, 'WORKSYNC_TOKENS: entry 1: expected'],
     [{ WORKSYNC_TOKENS: 'read' }, 'WORKSYNC_TOKENS: entry 1: a token has at least 16'],
   ])('a problem names its place, and no value: %j', (env, message) => {

@@ -2,20 +2,9 @@ import { readFileSync } from 'node:fs';
 import { Kysely, sql } from 'kysely';
 import type { Pool } from 'pg';
 import { describe, expect, it, test } from 'vitest';
-import { asSyncError } from '../../../../src/model/errors/sync-error.ts';
-import {
-  asSlowRead,
-  DatabaseFault,
-  postgresFaultOf,
-  watchFaults,
-} from '../../../../src/platform/database/database-fault.ts';
-import {
-  createStatistics,
-  ownTables,
-  StoreAdapter,
-  StoreCompiler,
-} from '../../../../src/platform/database/postgres.ts';
-import { isPostgres, readAddress } from '../../../../src/platform/database/postgres-address.ts';
+import { asSlowRead, postgresFaultOf, watchFaults } from '../../../../src/platform/database/database-fault.ts';
+import { ownTables, StoreAdapter, StoreCompiler } from '../../../../src/platform/database/postgres.ts';
+import { readAddress } from '../../../../src/platform/database/postgres-address.ts';
 import { createConnections, readTlsFiles } from '../../../../src/platform/database/postgres-driver.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
 
@@ -33,40 +22,17 @@ describe('the address of PostgreSQL', () => {
     });
   });
 
-  it('has a schema of its own unless told', () => {
-    expect(readAddress('postgresql://db/work')).toMatchObject({ schema: 'worksync', connections: 4 });
-  });
-
   it.each<[query: string, options: object]>([
     ['', {}],
-    ['&ssl=true&sslmode=require', {}],
     ['&sslmode=no-verify', { rejectUnauthorized: false }],
-    ['&sslmode=no-verify&uselibpqcompat=true', {}],
     ['&sslmode=prefer&uselibpqcompat=true', { rejectUnauthorized: false }],
     ['&sslmode=require&uselibpqcompat=true', { checkServerIdentity: expect.any(Function) }],
     ['&sslmode=verify-ca&uselibpqcompat=true', { checkServerIdentity: expect.any(Function) }],
-    ['&sslmode=verify-full&uselibpqcompat=true', {}],
   ])('moves the files for TLS and their mode out of the query: %s', async (query, options) => {
     const address = readAddress(`postgres://db/work?sslrootcert=${import.meta.filename}${query}&x=1`);
     await readTlsFiles(address);
     expect(address.connection.connectionString).toBe('postgres://db/work?x=1');
     expect(address.connection.ssl).toEqual({ ...options, ca: readFileSync(import.meta.filename, 'utf8') });
-  });
-
-  it('skips the check of the host name only if an authority is named', () => {
-    const optionsOf = (mode: string) =>
-      readAddress(`postgres://db/work?sslcert=c&sslmode=${mode}&uselibpqcompat=true`).connection.ssl;
-    expect(optionsOf('require')).toEqual({ rejectUnauthorized: false });
-    expect(optionsOf('verify-ca')).toEqual({});
-  });
-
-  it('reads no file where TLS is disabled or no file is named', () => {
-    expect(readAddress('postgres://db/work?sslcert=c&sslmode=disable')).toMatchObject({
-      ...{ tls: undefined, connection: { connectionString: 'postgres://db/work?sslmode=disable' } },
-    });
-    expect(readAddress('postgres://db/work?sslmode=verify-full')).toMatchObject({
-      ...{ tls: undefined, connection: { connectionString: 'postgres://db/work?sslmode=verify-full' } },
-    });
   });
 
   it('refuses a certificate that is no regular file, and keeps the last contents', async () => {
@@ -79,25 +45,12 @@ describe('the address of PostgreSQL', () => {
   it.each([
     ['postgres://', 'no valid URL'],
     ['postgres://db/work?schema=Mine', 'schema'],
-    ['postgres://db/work?schema=a"b', 'schema'],
-    [`postgres://db/work?schema=${'a'.repeat(64)}`, 'schema'],
     ['postgres://db/work?connections=0', 'connections'],
     ['postgres://db/work?connections=51', 'connections'],
-    ['postgres://db/work?connections=many', 'connections'],
     ['postgres://u:%zz-secret@db/work', 'malformed'],
   ])('%s is refused, and no password told', (text, reason) => {
     expect(() => readAddress(text)).toThrow(new RegExp(reason, 'i'));
     expect(() => readAddress(text)).not.toThrow('secret');
-  });
-
-  it.each([
-    ['postgres://db', true],
-    ['postgresql://db', true],
-    ['/var/lib/postgres', false],
-    ['data/postgres:', false],
-    [':memory:', false],
-  ])('%s names a server: %s', (place, is) => {
-    expect(isPostgres(place)).toBe(is);
   });
 });
 
@@ -132,11 +85,6 @@ describe('a fault of PostgreSQL', () => {
     expect(postgresFaultOf(new Error(message), PLACE)).toMatchObject({ kind: 'away' });
   });
 
-  it('a pool whose connections are all in use is busy, not away', () => {
-    const error = new Error('timeout exceeded when trying to connect');
-    expect(postgresFaultOf(error, PLACE)).toMatchObject({ kind: 'busy' });
-  });
-
   it('a read that has no answer in time is busy, and a lost connection stays away', () => {
     expect(postgresFaultOf(asSlowRead(new Error('Query read timeout')), PLACE)).toMatchObject({ kind: 'busy' });
     expect(postgresFaultOf(asSlowRead(new Error('Connection terminated unexpectedly')), PLACE)?.kind).toBe('away');
@@ -149,26 +97,6 @@ describe('a fault of PostgreSQL', () => {
   it('a prepared statement of older tables is prepared anew', () => {
     expect(postgresFaultOf(failure('0A000', 'cached plan must not change result type'), PLACE)?.kind).toBe('busy');
   });
-
-  it('of several addresses all failures are told', () => {
-    const error = new AggregateError([new Error('refused by ::1'), new Error('refused by 127.0.0.1')], '');
-    const fault = postgresFaultOf(Object.assign(error, { code: 'ECONNREFUSED' }), PLACE);
-    expect(fault?.message).toBe(`${PLACE}: refused by ::1; refused by 127.0.0.1 (ECONNREFUSED)`);
-  });
-
-  it('what is a fault already stays the same', () => {
-    const fault = new DatabaseFault('full', PLACE, 'full');
-    expect(postgresFaultOf(fault, PLACE)).toBe(fault);
-  });
-
-  it.each(['53100', '28P01', '58030', '40P01', 'XX001', '57P01'])(
-    'the remedy of %s speaks of no data folder',
-    (code) => {
-      const { hint } = asSyncError(postgresFaultOf(failure(code), PLACE));
-      expect(hint).toMatch(/PostgreSQL/);
-      expect(hint).not.toMatch(/data folder|the file/);
-    },
-  );
 });
 
 describe('the driver of PostgreSQL', () => {
@@ -226,25 +154,6 @@ describe('the driver of PostgreSQL', () => {
       () => undefined,
       (error: Error) => error.message,
     );
-
-  const texts = (sent: readonly Sent[]) => sent.map(({ text }) => text);
-
-  test('what reads goes on its way with the beginning of its transaction', async () => {
-    const { database, next } = openSlow();
-    const done = database.transaction().execute(async (transaction) => {
-      await sql`select 1`.execute(transaction);
-      await sql`update thing set a = 1`.execute(transaction);
-    });
-    const first = await next();
-    expect(texts(first)).toEqual(['begin', 'select 1']);
-    for (const { answer } of first) answer();
-    const [update] = await next();
-    expect(update?.text).toBe('update thing set a = 1');
-    update?.answer();
-    const [commit] = await next();
-    commit?.answer();
-    await done;
-  });
 
   test('what writes waits until the transaction has begun, or it would count without one', async () => {
     const { database, next } = openSlow();
@@ -311,41 +220,5 @@ describe('the driver of PostgreSQL', () => {
     ]);
     select?.answer();
     await done;
-  });
-});
-
-describe('statistics of PostgreSQL', () => {
-  /** A database of which these tables are outdated; undefined: it does not answer. */
-  function openOutdated(tables: readonly string[] | undefined) {
-    const asked: string[] = [];
-    const query = async (text: string) => {
-      asked.push(text.split(' ', 1)[0] === 'analyze' ? text : 'look');
-      if (!tables) throw new Error('away');
-      return { rows: tables.map((name) => ({ name })) };
-    };
-    const statistics = createStatistics({ query } as unknown as Pool);
-    return {
-      async insert(rows: number): Promise<readonly string[]> {
-        statistics.inserted(rows);
-        await new Promise((resolve) => setImmediate(resolve));
-        return asked.splice(0);
-      },
-    };
-  }
-
-  test('outdated tables are counted when many rows have come, and again after twice as many', async () => {
-    const { insert } = openOutdated(['items', 'a "b"']);
-    const counted = ['look', 'analyze "items"', 'analyze "a ""b"""'];
-    expect(await insert(255)).toEqual([]);
-    expect(await insert(1)).toEqual(counted);
-    expect(await insert(255)).toEqual([]);
-    expect(await insert(1)).toEqual(counted);
-    expect(await insert(511)).toEqual([]);
-  });
-
-  test('a database that does not answer is asked again later', async () => {
-    const { insert } = openOutdated(undefined);
-    expect(await insert(1_000)).toEqual(['look']);
-    expect(await insert(1_000)).toEqual(['look']);
   });
 });

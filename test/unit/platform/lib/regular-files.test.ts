@@ -113,30 +113,6 @@ describe('a file system that does not answer', () => {
     waiting.get('/a')?.();
     expect([await again, started, reads.isUnderWay()]).toEqual([['text'], ['/a', '/a'], false]);
   });
-
-  it('delays the end of the process until the read counts as stuck', async () => {
-    const { read, clock, started, reads } = slowDisk();
-    void read('/a');
-    const closed = reads.close().then(() => started.push('closed'));
-    await clock.advance(4_999);
-    void read('/fast/1');
-    await clock.advance(0);
-    expect(started).toEqual(['/a']);
-    await clock.advance(1);
-    await closed;
-    expect([started, reads.isUnderWay()]).toEqual([['/a', 'closed'], true]);
-  });
-
-  it('does not start a second read of a path that two callers want at once', async () => {
-    const { read, clock, waiting, started } = slowDisk();
-    const callers = [read('/a'), read('/a')];
-    await clock.advance(0);
-    expect(started).toEqual(['/a']);
-    waiting.get('/a')?.();
-    await clock.advance(0);
-    waiting.get('/a')?.();
-    expect(await Promise.all(callers)).toEqual([['text'], ['text']]);
-  });
 });
 
 /** Real threads: `support/fakes/hungry-thread.ts` takes what it is told to take. */
@@ -149,19 +125,6 @@ function openHost(idle?: number) {
 
 const ample = { cpu: 60_000, wall: 60_000 };
 
-/** Threads of this process that run. */
-function threads(): number {
-  return process.getActiveResourcesInfo().filter((resource) => resource === 'MessagePort').length;
-}
-
-test('work is done one after the other, and whoever waits gets the answer to what they asked', async () => {
-  const host = openHost();
-  const asked = ['a', { b: 1 }, Buffer.from('c')];
-  const answers = await Promise.all(asked.map((each) => host.run(each, ample)));
-  expect(answers.slice(0, 2)).toEqual(['a', { b: 1 }]);
-  expect(Buffer.from(answers[2] as Uint8Array).toString()).toBe('c');
-});
-
 test.each([
   ['time', { cpu: 200, wall: 60_000 }],
   ['time', { cpu: 60_000, wall: 200 }],
@@ -173,18 +136,4 @@ test.each([
   expect(error).toBeInstanceOf(OverBudget);
   expect((error as OverBudget).what).toBe(what);
   expect(await next).toBe('next');
-});
-
-test('what fails in the thread is told, and is no matter of a budget', async () => {
-  const host = openHost();
-  await expect(host.run('fail', ample)).rejects.toThrow('as it was told');
-  expect(await host.run('next', ample)).toBe('next');
-});
-
-test('the thread ends when it has nothing to do', async () => {
-  const before = threads();
-  const host = openHost(50);
-  await host.run('work', ample);
-  await expect.poll(threads).toBe(before);
-  expect(await host.run('more', ample)).toBe('more');
 });

@@ -2,21 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseCron } from '../../../../src/platform/lib/cron.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import {
-  createScheduler,
-  type Job,
-  phaseOf,
-  type Schedule,
-  type Scheduler,
-  type Timetable,
-} from '../../../../src/platform/lib/scheduler.ts';
+import { createScheduler, type Job, phaseOf, type Schedule } from '../../../../src/platform/lib/scheduler.ts';
 import { createRunMemory, EVEN, startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** A job that writes down when it began, in minutes since the clock was made; a run takes `takes` milliseconds. */
 function noted(clock: TravellingClock, when: Schedule, parts: Partial<Job> & { readonly takes?: number } = {}) {
@@ -37,7 +29,6 @@ function noted(clock: TravellingClock, when: Schedule, parts: Partial<Job> & { r
 describe('an interval', () => {
   test.each([
     [0, 0.9],
-    [0.5, 1],
     [1, 1.1],
   ])('with chance %d is %d of its length', async (float, share) => {
     const clock = createTravellingClock();
@@ -49,6 +40,16 @@ describe('an interval', () => {
     await timetable.stop();
     expect(begun).toEqual([0, 10 * share]);
     expect(clock.pending).toBe(0);
+  });
+
+  test('of a run that takes longer than it leaves moments out, and never runs twice at once', async () => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: 10 * MINUTE }, { takes: 12 * MINUTE });
+    const timetable = startJobs([job], clock);
+    await clock.advance(60 * MINUTE);
+    expect(begun).toEqual([5, 27, 49]);
+    await clock.advance(MINUTE);
+    await timetable.stop();
   });
 
   test.each<[string, number | undefined, number]>([
@@ -66,46 +67,12 @@ describe('an interval', () => {
     expect(begun).toEqual([minutes, minutes + 10]);
     expect(memory.runs.get('work')).toBe(clock.now());
   });
-
-  test('ends although the last run lay a year ahead and no process lives as long as it', async () => {
-    const clock = createTravellingClock();
-    const { job, begun } = noted(clock, { everyMs: HOUR });
-    const memory = createRunMemory(new Map([['work', clock.now() + 365 * DAY]]));
-    for (let start = 0; start < 7; start++) {
-      const timetable = startJobs([job], clock, memory);
-      await clock.advance(10 * MINUTE);
-      await timetable.stop();
-    }
-    expect(begun).toEqual([60]);
-  });
-
-  test('of a run that takes longer than it leaves moments out, and never runs twice at once', async () => {
-    const clock = createTravellingClock();
-    const { job, begun } = noted(clock, { everyMs: 10 * MINUTE }, { takes: 12 * MINUTE });
-    const timetable = startJobs([job], clock);
-    await clock.advance(60 * MINUTE);
-    expect(begun).toEqual([5, 27, 49]);
-    await clock.advance(MINUTE);
-    await timetable.stop();
-  });
-
-  test('is not longer for a wall clock that was set back', async () => {
-    const clock = createTravellingClock();
-    const { job, begun } = noted(clock, { everyMs: DAY });
-    const timetable = startJobs([job], clock, createRunMemory(new Map([['work', clock.now()]])));
-    await clock.advance(HOUR);
-    clock.jumpWall(-2 * DAY);
-    await clock.advance(23 * HOUR);
-    await timetable.stop();
-    expect(begun).toEqual([24 * 60]);
-  });
 });
 
 describe('a cron expression', () => {
   test.each<[cron: string, length: number, moments: string]>([
     ['*/15 * * * *', 40 * MINUTE, '10:15:00 10:30:00 10:45:00'],
     ['*/20 * * * * *', MINUTE, '10:07:40 10:08:00 10:08:20'],
-    ['0 3 * * 1', 6 * DAY, '03:00:00'],
   ])('%s runs a job at its moments', async (cron, length, moments) => {
     const start = Date.parse('2026-01-01T10:07:31Z');
     const clock = createTravellingClock({ start });
@@ -162,26 +129,10 @@ describe('a cron expression', () => {
   });
 
   test('is read as node-cron reads it, in the order of its fields', () => {
-    const right = [
-      '0 0 29 2 *',
-      '0 0 1,15 jan-jun 7',
-      '5/10 * * * *',
-      '@daily',
-      ' 0\t3  * * * ',
-      '0 0 ? * mon-sun',
-      '0 0 * 2 1#5',
-    ];
-    const wrong = ['0 0 31 2 *', '61 * * * *', '* * * *', '2026-01-01T00:00:00Z', '* * * * * * 2026', '@hasty', ''];
-    const backward = [
-      '0 22-4 * * *',
-      '0 22-4/12 * * *',
-      '0 0 * nov-feb *',
-      '*/70 * * * *',
-      '0 0 * janfeb *',
-      '0 0 * * sun1',
-    ];
+    const right = ['0 0 1,15 jan-jun 7', '5/10 * * * *', '@daily', '0 0 ? * mon-sun', '0 0 * 2 1#5'];
+    const wrong = ['0 0 31 2 *', '61 * * * *', '* * * *', '@hasty', '', '0 22-4 * * *', '*/70 * * * *', '0 0 * * sun1'];
     expect(right.filter((text) => parseCron(text) === undefined)).toEqual([]);
-    expect([...wrong, ...backward].filter((text) => parseCron(text) !== undefined)).toEqual([]);
+    expect(wrong.filter((text) => parseCron(text) !== undefined)).toEqual([]);
   });
 
   /** Compares the moments after a start. */
@@ -195,15 +146,8 @@ describe('a cron expression', () => {
   }
 
   test.each<[what: string, text: string, moments: string]>([
-    ['is found years ahead', '0 0 29 2 *', '2028-02-29T00:00 2032-02-29T00:00'],
     ['is found over a century without a leap day', '0 0 * 2 1#5', '2044-02-29T00:00 2072-02-29T00:00 2112-02-29T00:00'],
     ['is of the month or of the week', '0 0 1,15 * 7', '2026-06-07T00:00 2026-06-14T00:00 2026-06-15T00:00'],
-    [
-      'begins at the first of a step',
-      '5/20 12 * * *',
-      '2026-06-01T12:05 2026-06-01T12:25 2026-06-01T12:45 2026-06-02T12:05',
-    ],
-    ['ends a week with Sunday', '0 0 * * sat-7', '2026-06-06T00:00 2026-06-07T00:00 2026-06-13T00:00'],
     ['is the last Friday', '0 0 * * 5L', '2026-06-26T00:00 2026-07-31T00:00'],
   ])('the moment %s: %s', (_what, text, moments) => expectNext(text, '2026-06-01T00:00:00Z', moments));
 
@@ -226,12 +170,6 @@ describe('a cron expression', () => {
         '*/30 * * * *',
         '03-29T00:10',
         '03-29T00:30 03-29T01:00 03-29T01:30',
-      ],
-      [
-        'half hours go on where an hour comes twice',
-        '*/30 * * * *',
-        '10-25T00:10',
-        '10-25T00:30 10-25T01:00 10-25T01:30 10-25T02:00',
       ],
     ])('%s: %s', (_what, text, start, moments) => {
       expectNext(text, `2026-${start}:00Z`, moments.replaceAll(/^| /g, ' 2026-').trim());
@@ -294,106 +232,48 @@ describe('a timetable', () => {
     await clock.advance(0);
     await timetable.stop();
   });
-
-  test('goes on after a job that fails and a memory that cannot be read or written', async () => {
-    const clock = createTravellingClock();
-    const begun: number[] = [];
-    const fails = () => Promise.reject(new Error('no space left'));
-    const run = async () => {
-      begun.push(clock.elapsed() / MINUTE);
-      throw new Error('a fault');
-    };
-    const memory = { read: fails, replace: fails, note: fails };
-    const timetable = startJobs([{ name: 'work', when: { everyMs: 10 * MINUTE }, run }], clock, memory);
-    await clock.advance(30 * MINUTE);
-    await timetable.stop();
-    expect(begun).toEqual([5, 15, 25]);
-  });
 });
 
-describe('the start of many workspaces', () => {
-  const SECOND = 1_000;
-  const MINUTE = 60 * SECOND;
-  const HOUR = 60 * MINUTE;
-  const WORKSPACES = 2_000;
-  const JOBS = ['poll', 'hooks', 'sweep'] as const;
+test('a timetable goes on after a job that fails and a memory that cannot be read or written', async () => {
+  const clock = createTravellingClock();
+  const begun: number[] = [];
+  const fails = () => Promise.reject(new Error('no space left'));
+  const run = async () => {
+    begun.push(clock.elapsed() / MINUTE);
+    throw new Error('a fault');
+  };
+  const jobs = [{ name: 'work', when: { everyMs: 10 * MINUTE }, run }];
+  const timetable = startJobs(jobs, clock, { read: fails, replace: fails, note: fails });
+  await clock.advance(30 * MINUTE);
+  await timetable.stop();
+  expect(begun).toEqual([5, 15, 25]);
+});
 
-  interface Begun {
-    readonly job: string;
-    readonly at: number;
-  }
-
-  /** The timetable of one workspace: a poll and a look at hooks after each start, and a sweep that is long overdue. */
-  function openOne(scheduler: Scheduler, clock: TravellingClock, number: number, begun: Begun[]): Timetable {
-    const run = (job: string) => async () => void begun.push({ job: `${job} ${number}`, at: clock.elapsed() });
-    const jobs = [
-      { name: 'poll', when: { everyMs: 15 * MINUTE }, atStart: 0, run: run('poll') },
-      { name: 'hooks', when: { everyMs: HOUR }, atStart: 10 * SECOND, run: run('hooks') },
-      { name: 'sweep', when: { everyMs: 24 * HOUR }, run: run('sweep') },
-    ];
+test('what many workspaces would do at once after a start is spread over minutes, by one timer', async () => {
+  const clock = createTravellingClock();
+  const scheduler = createScheduler({ clock, random: EVEN });
+  const [count, names] = [2_000, ['poll', 'hooks', 'sweep']];
+  const begun = new Map(names.map((name) => [name, [] as number[]]));
+  const run = (name: string) => async () => void begun.get(name)?.push(clock.elapsed());
+  // A poll and a look at hooks after each start, and a sweep that is long overdue.
+  const jobs: Job[] = [
+    { name: 'poll', when: { everyMs: 15 * MINUTE }, atStart: 0, run: run('poll') },
+    { name: 'hooks', when: { everyMs: HOUR }, atStart: 10 * SECOND, run: run('hooks') },
+    { name: 'sweep', when: { everyMs: 24 * HOUR }, run: run('sweep') },
+  ];
+  const tables = Array.from({ length: count }, (_, index) => {
     const memory = createRunMemory(new Map([['sweep', clock.now() - 48 * HOUR]]));
-    return scheduler.open(jobs, memory, silentLogger, phaseOf(number));
-  }
-
-  function startMany(count: number) {
-    const clock = createTravellingClock();
-    const scheduler = createScheduler({ clock, random: EVEN });
-    const begun: Begun[] = [];
-    const open = (number: number) => openOne(scheduler, clock, number, begun);
-    const tables = Array.from({ length: count }, (_, index) => open(index + 1));
-    for (const table of tables) table.start();
-    const stop = async () => void (await Promise.all(tables.map((table) => table.stop())));
-    return { clock, begun, open, stop };
-  }
-
-  function mostWithin(moments: readonly number[], length: number): number {
-    const sorted = moments.toSorted((left, right) => left - right);
-    return Math.max(...sorted.map((from, at) => sorted.slice(at).findIndex((moment) => moment >= from + length)));
-  }
-
-  test('what many workspaces would do at once after a start is spread over minutes, by one timer, and nobody is left out', async () => {
-    const { clock, begun, stop } = startMany(WORKSPACES);
-    await clock.advance(0);
-    expect(begun.length).toBeLessThanOrEqual(1);
-    expect(clock.pending).toBe(1);
-    await clock.advance(6 * MINUTE);
-    expect(new Set(begun.map(({ job }) => job)).size).toBe(WORKSPACES * JOBS.length);
-    for (const job of JOBS) {
-      const moments = begun.filter((each) => each.job.startsWith(job)).map(({ at }) => at);
-      expect(mostWithin(moments, 10 * SECOND)).toBeLessThanOrEqual((WORKSPACES / 30) * 1.1);
-    }
-    await stop();
+    return scheduler.open(jobs, memory, silentLogger, phaseOf(index + 1));
   });
-
-  test('a lone workspace starts at once, also where others have been running for a while', async () => {
-    const alone = startMany(1);
-    await alone.clock.advance(SECOND);
-    expect(alone.begun.map(({ job }) => job)).toEqual(['poll 1', 'sweep 1']);
-    await alone.stop();
-
-    const { clock, begun, open, stop } = startMany(200);
-    await clock.advance(10 * MINUTE);
-    begun.length = 0;
-    const late = open(777);
-    late.start();
-    await clock.advance(SECOND);
-    expect(begun.map(({ job }) => job)).toEqual(expect.arrayContaining(['poll 777', 'sweep 777']));
-    await late.stop();
-    await stop();
-  });
-
-  test('nobody waits for longer than half an interval', async () => {
-    const clock = createTravellingClock();
-    const scheduler = createScheduler({ clock, random: EVEN });
-    const begun: number[] = [];
-    const tables = Array.from({ length: 1_000 }, (_, index) => {
-      const run = async () => void begun.push(clock.elapsed());
-      const jobs = index === 0 ? [{ name: 'poll', when: { everyMs: MINUTE }, atStart: 0, run }] : [];
-      return scheduler.open(jobs, createRunMemory(), silentLogger, 0.99);
-    });
-    for (const table of tables) table.start();
-    await clock.advance(2 * MINUTE);
-    expect(begun[0]).toBeCloseTo(0.99 * 30 * SECOND);
-    await Promise.all(tables.map((table) => table.stop()));
-  });
+  for (const table of tables) table.start();
+  await clock.advance(0);
+  expect([...begun.values()].flat().length).toBeLessThanOrEqual(1);
+  expect(clock.pending).toBe(1);
+  await clock.advance(6 * MINUTE);
+  for (const moments of begun.values()) {
+    expect(moments).toHaveLength(count);
+    const within = moments.map((from) => moments.filter((at) => at >= from && at < from + 10 * SECOND).length);
+    expect(Math.max(...within)).toBeLessThanOrEqual((count / 30) * 1.1);
+  }
+  await Promise.all(tables.map((table) => table.stop()));
 });

@@ -60,39 +60,6 @@ describe('metrics', () => {
     expect(lines).toContain('worksync_up 1');
     expect(lines).toContain(`worksync_build_info{version="1.2.3",node="${process.versions.node}"} 1`);
   });
-
-  it('the help text of a label that takes few values tells them all, and no other value is taken', async () => {
-    const text = await createMetrics({ version: '1' }).expose();
-    expect(text).toContain(
-      '# HELP worksync_deliveries_total Deliveries by outcome. outcome: new, repeated, revived, refused, ' +
-        'failed, applied, superseded, ignored, quarantined.\n',
-    );
-    const { count } = createMetrics({ version: '1' }).forWorkspace('acme');
-    expect(() => count('deliveries_total', { connection: 'a', outcome: 'accepted' })).toThrow('is declared');
-  });
-
-  it('none is declared that nobody reports', async () => {
-    const reported = new Set(calls().map(({ name }) => name));
-    const declared = [...(await createMetrics({ version: '1' }).expose()).matchAll(/^# TYPE worksync_(\S+) /gm)];
-    const ours = declared.map(([, name = '']) => name).filter((name) => !/^(process|nodejs)_/.test(name));
-    expect(ours.filter((name) => !reported.has(name))).toEqual([]);
-  });
-
-  it.each([
-    ['an unknown name', () => createMetrics({ version: '1' }).meter.count('no_such_total')],
-    ['another kind', () => createMetrics({ version: '1' }).meter.count('up')],
-    ['a missing label', () => createMetrics({ version: '1' }).meter.count('http_requests_total', { target: 'a' })],
-    ['a label too many', () => createMetrics({ version: '1' }).meter.gauge('up', 1, { host: 'a' })],
-    ['a workspace metric without workspace', () => createMetrics({ version: '1' }).meter.gauge('inbox_pending', 1)],
-  ])('throws at %s', (_what, call) => {
-    expect(call).toThrow('is declared');
-  });
-
-  it('reports a misuse instead, where it is told to', () => {
-    const reported: Error[] = [];
-    createMetrics({ version: '1', onMisuse: (error) => reported.push(error) }).meter.count('no_such_total');
-    expect(reported).toHaveLength(1);
-  });
 });
 
 const LABELS = ['workspace', 'lane'];
@@ -113,14 +80,5 @@ describe('a gauge that each scrape sets anew', () => {
         expect(lines(ours.text())).toEqual(lines(await registry.getSingleMetricAsString('depth')));
       }),
     );
-  });
-
-  it('keeps nothing of the scrape before', () => {
-    const gauge = new FreshGauge('depth', 'How many.', LABELS);
-    gauge.set({ workspace: 'gone', lane: 'link' }, 3);
-    gauge.reset();
-    gauge.set({ workspace: 'there', lane: 'link' }, 1);
-    gauge.set({ workspace: 'there', lane: 'link' }, 2);
-    expect(gauge.text().split('\n').slice(2)).toEqual(['depth{workspace="there",lane="link"} 2']);
   });
 });

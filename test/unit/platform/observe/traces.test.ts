@@ -72,17 +72,6 @@ describe('the export of spans', () => {
     expect(dropped).toEqual([]);
   });
 
-  it('waits as long as the collector says, within bounds, and repeats what got no answer', async () => {
-    const { clock, batches, exporter } = open(
-      refused(503, { 'retry-after': '7' }),
-      refused(429, { 'retry-after': '99999' }),
-      new SyncError('unreachable', 'nobody there'),
-    );
-    exporter.take(span('a'));
-    await clock.advance(120_000);
-    expect(batches.map(({ at }) => at)).toEqual([1_000, 8_000, 38_000, 42_000]);
-  });
-
   it.each([400, 401, 404, 413, 500, 302])('does not repeat after %i', async (status) => {
     const { clock, batches, dropped, warnings, exporter } = open(refused(status));
     exporter.take(span('a'));
@@ -91,16 +80,6 @@ describe('the export of spans', () => {
     expect(batches).toHaveLength(1);
     expect(dropped).toEqual([[{ reason: 'not_exported' }, 2]]);
     expect(warnings).toEqual([{ code: 'server_failed', reason: `the collector answered ${status}` }]);
-  });
-
-  it('gives a batch up after five attempts, and goes on with the next', async () => {
-    const { clock, batches, dropped, exporter } = open(...Array.from({ length: 5 }, () => refused(503)));
-    exporter.take(span('a'));
-    await clock.advance(5_000);
-    exporter.take(span('b'));
-    await clock.advance(60_000);
-    expect(batches.map(({ names }) => names[0])).toEqual(['a', 'a', 'a', 'a', 'a', 'b']);
-    expect(dropped).toEqual([[{ reason: 'not_exported' }, 1]]);
   });
 
   it('keeps a bounded number while the collector is away, and counts what it drops', async () => {
@@ -114,16 +93,6 @@ describe('the export of spans', () => {
     ]);
   });
 
-  it('believes a collector that took only some', async () => {
-    const body = Buffer.from(JSON.stringify({ partialSuccess: { rejectedSpans: '2', errorMessage: 'too old' } }));
-    const { clock, batches, dropped, warnings, exporter } = open({ ...TAKEN, body });
-    for (const name of ['a', 'b', 'c']) exporter.take(span(name));
-    await clock.advance(60_000);
-    expect(batches).toHaveLength(1);
-    expect(dropped).toEqual([[{ reason: 'refused' }, 2]]);
-    expect(warnings).toEqual([{ reason: 'too old' }]);
-  });
-
   it('sends what waits at the end, also what was to be repeated, and takes no more', async () => {
     const { clock, batches, dropped, exporter } = open(refused(503));
     exporter.take(span('a'));
@@ -133,15 +102,6 @@ describe('the export of spans', () => {
     expect(batches.map(({ names }) => names)).toEqual([['a'], ['a', 'b']]);
     exporter.take(span('late'));
     expect(dropped).toEqual([[{ reason: 'queue_full' }, 1]]);
-  });
-
-  it('does not hold up the end for a collector that does not answer', async () => {
-    const { clock, dropped, exporter } = open('never', 'never');
-    for (let index = 0; index < 600; index++) exporter.take(span('a'));
-    const ended = exporter.stop();
-    await clock.advance(1_500);
-    await ended;
-    expect(dropped.reduce((sum, [, by]) => sum + (by ?? 0), 0)).toBe(600);
   });
 });
 
@@ -181,21 +141,6 @@ describe('the ids of spans', () => {
     expect(decision?.links).toEqual([{ traceId: linked?.traceId, spanId: linked?.spanId }]);
   });
 
-  it('keeps as many links as a span may have, and tells how many it left out', () => {
-    const { taken, tracer } = open();
-    const links = Array.from({ length: 130 }, (_, index) => ({ trace: `delivery ${index}`, span: 'reconcile' }));
-    tracer.record({ ...SPAN, of: { trace: 't', span: 's' }, links });
-    expect(taken[0]?.links).toHaveLength(128);
-    expect(taken[0]?.droppedLinks).toBe(2);
-  });
-
-  it('a child adds its attributes', () => {
-    const { taken, tracer } = open();
-    const of = { trace: 't', span: 's' };
-    tracer.child({ workspace: 'acme', kind: 'a' }).record({ ...SPAN, of, attributes: { kind: 'b' } });
-    expect(taken[0]?.attributes).toEqual({ workspace: 'acme', kind: 'b' });
-  });
-
   it('records whole traces by their id, as many as asked', () => {
     const { taken, tracer } = open({ ratio: 0.25, propagates: true });
     for (let delivery = 0; delivery < 4_000; delivery++)
@@ -213,14 +158,6 @@ describe('the ids of spans', () => {
       const [, traceId = '', , flag] = value?.split('-') ?? [];
       expect(flag).toBe(traces.has(traceId) ? '01' : '00');
     }
-  });
-
-  it('names no trace to others unless asked', () => {
-    const of = { trace: 'delivery 7', span: 'send' };
-    expect(open().tracer.traceparent(of)).toBeUndefined();
-    const { taken, tracer } = open({ propagates: true });
-    tracer.record({ ...SPAN, of });
-    expect(tracer.traceparent(of)).toBe(`00-${taken[0]?.traceId}-${taken[0]?.spanId}-01`);
   });
 });
 
