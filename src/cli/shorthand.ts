@@ -3,10 +3,10 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Answered, Route, RouteName, Routes } from '../workspace-api/contract.ts';
 import type { ApiAnswer } from '../workspace-api/typed-client.ts';
-import { type Setting, say, wholeNumber } from './setting.ts';
+import { type Setting, say, wholeNumber } from './command.ts';
 import { table } from './words.ts';
-import type { CommandClient } from './workspace-client.ts';
 import {
+  type CommandClient,
   type CommandRow,
   type Output,
   runOnWorkspace,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { describeExplained } from '../../src/cli/items/explained.ts';
+import { describeExplained } from '../../src/cli/items/show-items.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { SYNC_FIELD_NAMES, type SyncField } from '../../src/model/synced-fields.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';

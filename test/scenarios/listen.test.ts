@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createListener, describeHeard, type Heard } from '../../src/cli/deliveries/listen.ts';
+import { createListener, describeHeard, type Heard } from '../../src/cli/deliveries/deliveries.ts';
 import { askOwner } from '../../src/cli/owner.ts';
 import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld, STORE, type World } from '../support/harness/daemon.ts';

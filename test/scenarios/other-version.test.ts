@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { completeStatus } from '../../src/admin/status/status.ts';
-import { describeExplainedItem } from '../../src/cli/items/explained.ts';
+import { describeExplainedItem } from '../../src/cli/items/show-items.ts';
 import { describeStatus } from '../../src/cli/status/status.ts';
 import { describeBuild } from '../../src/model/build.ts';
 import { programVersion } from '../../src/platform/lib/program-folder.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { OnceResult } from '../../src/admin/installation/once.ts';
 import type { Status } from '../../src/admin/status/status.ts';
-import { differingBuilds } from '../../src/cli/builds.ts';
 import { askOwner } from '../../src/cli/owner.ts';
+import { differingBuilds } from '../../src/cli/report-error.ts';
 import { describeStatus } from '../../src/cli/status/status.ts';
 import type { Finding } from '../../src/connectors/connector.ts';
 import { cookieOf } from '../support/harness/browser-session.ts';

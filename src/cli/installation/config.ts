@@ -1,16 +1,15 @@
-import type { Command } from 'commander';
 import type { EffectiveValue } from '../../admin/installation/effective-config.ts';
 import { CODES } from '../../model/errors/codes.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../../platform/config/env-file.ts';
 import { diskFiles } from '../../platform/lib/regular-files.ts';
-import { print, type Setting, say, sessionOf, withDaemonOptions } from '../setting.ts';
+import { type AddCommands, print, say, sessionOf, withDaemonOptions } from '../command.ts';
 import { printable, table } from '../words.ts';
-import { chooseWorkspace } from '../workspace-client.ts';
+import { chooseWorkspace } from '../workspace-command.ts';
 
 type ShowFlags = Flags & { readonly workspace?: string; readonly json?: boolean };
 
-export function addConfig(program: Command, setting: Setting): void {
+export const addConfig: AddCommands = (program, setting) => {
   const group = program.command('config').description('the configuration: show').exitOverride();
   withDaemonOptions(group.command('show'))
     .description('show the configuration in use: each value with its origin, secrets as length and hash')
@@ -34,7 +33,7 @@ export function addConfig(program: Command, setting: Setting): void {
       for (const { name, error } of config.broken) say(scrubber.scrub(`worksync: ${name}: ${error.message}`));
       setting.exit(config.broken.length > 0 ? CODES.config_invalid.exit : 0);
     });
-}
+};
 
 function describe(values: readonly EffectiveValue[]): string {
   const groups = Map.groupBy(values, (each) => each.of);

@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Command } from 'commander';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { PROGRAM } from '../../platform/lib/program-folder.ts';
-import { print } from '../setting.ts';
+import { type AddCommands, print } from '../command.ts';
 
-export function addGenerate(program: Command): void {
+export const addGenerate: AddCommands = (program) => {
   program
     .command('generate')
     .description(
@@ -20,7 +19,7 @@ export function addGenerate(program: Command): void {
       if (json) print(JSON.stringify({ written: changed }));
       else print(changed.length === 0 ? 'up to date' : `written: ${changed.join(', ')}`);
     });
-}
+};
 
 /** Writes the files that differ from the code. Throws `generated_stale` if `isCheck` and there are some. */
 async function generate(isCheck: boolean): Promise<string[]> {

@@ -1,10 +1,18 @@
-import type { Command } from 'commander';
 import type { OnceResult } from '../../admin/installation/once.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
+import {
+  type AddCommands,
+  audibly,
+  OF_WORK,
+  PARTIAL,
+  type PatienceFlags,
+  print,
+  sessionOf,
+  withDaemonOptions,
+  withPatience,
+} from '../command.ts';
 import { askOwnerOr } from '../owner.ts';
-import { audibly, type PatienceFlags, withPatience } from '../patience.ts';
 import type { Session } from '../session.ts';
-import { OF_WORK, PARTIAL, print, type Setting, sessionOf, withDaemonOptions } from '../setting.ts';
 import { plural, printable } from '../words.ts';
 
 /** Default wait for the quota, milliseconds: one long window. */
@@ -12,7 +20,7 @@ const LONGEST_ONCE = 900_000;
 /** Milliseconds that the vendors may take to answer one round of polls. */
 const POLLS = 600_000;
 
-export function addOnce(program: Command, setting: Setting): void {
+export const addOnce: AddCommands = (program, setting) => {
   withPatience(withDaemonOptions(program.command('once'), OF_WORK), LONGEST_ONCE)
     .description('poll, apply, send what the quota allows, and exit (exit code 3 if something is left)')
     .option('--json', 'print one JSON object per workspace')
@@ -23,7 +31,7 @@ export function addOnce(program: Command, setting: Setting): void {
       for (const result of results) print(json ? JSON.stringify(result) : describeOnce(result));
       setting.exit(results.some(({ left, failures }) => left > 0 || failures.length > 0) ? PARTIAL : 0);
     });
-}
+};
 
 /** Polls and processes everything, sends what the quota allows, and ends. A running daemon does it. */
 function once(session: Session, patience: number): Promise<readonly OnceResult[]> {

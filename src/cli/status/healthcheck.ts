@@ -1,10 +1,9 @@
-import type { Command } from 'commander';
 import { daemonOptions, environment, type Flags } from '../../platform/config/daemon-options.ts';
+import { type AddCommands, OF_QUESTIONS, withDaemonOptions } from '../command.ts';
 import { findLiving } from '../owner.ts';
-import { OF_QUESTIONS, withDaemonOptions } from '../setting.ts';
 
 /** `worksync healthcheck`: what a container runs every few seconds, so it loads nothing else. */
-export function addHealthcheck(program: Command): void {
+export const addHealthcheck: AddCommands = (program) => {
   withDaemonOptions(program.command('healthcheck'), OF_QUESTIONS)
     .description('exit with 0 while the running daemon is alive; for HEALTHCHECK')
     .addHelpText('after', '\nExample: worksync healthcheck --data /data')
@@ -12,4 +11,4 @@ export function addHealthcheck(program: Command): void {
       const { data } = daemonOptions(flags, environment());
       await findLiving(data);
     });
-}
+};

@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { describeUnfinished } from '../../admin/labels.ts';
 import type { BrokenWorkspace, ConnectionStatus, Status, WorkspaceStatus } from '../../admin/status/status.ts';
 import { partOf } from '../../admin/status/verdict.ts';
@@ -11,8 +10,8 @@ import { commandEnvironment } from '../../platform/config/env-file.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
 import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
 import type { BackfillStatus } from '../../store/connections/backfills.ts';
+import { type AddCommands, OF_QUESTIONS, print, say, withDaemonOptions } from '../command.ts';
 import { askStatus, keepLooking } from '../owner.ts';
-import { OF_QUESTIONS, print, say, withDaemonOptions } from '../setting.ts';
 import { lastSent, percent, plural, printable, safeOutput, span, table } from '../words.ts';
 import { describeRound } from '../workspace/sweep.ts';
 
@@ -20,7 +19,7 @@ const HELP = `
 The exit code is 0 whatever the status is, and 75 if no daemon runs. In scripts use "worksync wait", or read --json.
 Example: worksync status --json`;
 
-export function addStatus(program: Command): void {
+export const addStatus: AddCommands = (program) => {
   withDaemonOptions(program.command('status'), OF_QUESTIONS)
     .description('show what the running daemon does, what waits, and what is wrong')
     .option('--watch', 'show it until a signal ends the command: redrawn on a terminal, else one line for each change')
@@ -33,7 +32,7 @@ export function addStatus(program: Command): void {
       const status = await read();
       print(json ? JSON.stringify(status) : describeStatus(status));
     });
-}
+};
 
 /** Ignores an invalid `.env`. The daemon reports it as a problem, and uses the values that it read before. */
 function settingsFor(flags: Flags): Environment {

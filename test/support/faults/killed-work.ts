@@ -47,8 +47,8 @@ const WORKS: Works = {
   },
   async rotate({ url, token, keyId, path }, steps) {
     const [{ rotateKey }, { keyFile }] = [
-      await import('../../../src/cli/access/key-rotation.ts'),
-      await import('../../../src/cli/access/api-key-file.ts'),
+      await import('../../../src/cli/access/keys.ts'),
+      await import('../../../src/cli/access/keys.ts'),
     ];
     const { createHttpClient } = await import('../../../src/platform/http/http-client.ts');
     const { silentMeter } = await import('../../../src/platform/lib/meter.ts');

@@ -6,11 +6,11 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ShownPlan } from '../../../src/admin/changes/plan.ts';
 import type { PullRequestTasks } from '../../../src/admin/tasks/pull-request-tasks.ts';
 import { describePlan } from '../../../src/cli/changes/plan.ts';
+import { print, say } from '../../../src/cli/command.ts';
 import { askOwner } from '../../../src/cli/owner.ts';
 import { main } from '../../../src/cli/program.ts';
 import { reportError } from '../../../src/cli/report-error.ts';
 import { configSource } from '../../../src/cli/session.ts';
-import { print, say } from '../../../src/cli/setting.ts';
 import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/tasks/ci.ts';
 import { safeOutput } from '../../../src/cli/words.ts';
 import { describeRound } from '../../../src/cli/workspace/sweep.ts';
@@ -144,7 +144,7 @@ describe('the output of commands', () => {
       return calls.some((call) => !call.endsWith('write(clear'));
     });
     // `printAsIs`, whose callers say why.
-    expect(writers).toEqual(['setting.ts']);
+    expect(writers).toEqual(['command.ts']);
   });
 });
 
