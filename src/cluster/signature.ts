@@ -10,9 +10,9 @@ import type { Random } from '../platform/lib/random.ts';
 export interface Identity extends Access {
   /** The address of the caller's connection. */
   readonly ip: string;
-  /** The session of a browser; see `web/access/sessions.ts`. */
+  /** The session of a browser; see `web/access/callers.ts`. */
   readonly session?: { readonly digest: string; readonly pageToken: string } | undefined;
-  /** A configured token; see `web/access/token-callers.ts`. */
+  /** A configured token; see `web/access/callers.ts`. */
   readonly token?: { readonly digest: string; readonly isOwn?: true } | undefined;
   /** The id of a gateway token. */
   readonly gatewayToken?: string | undefined;

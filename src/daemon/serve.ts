@@ -24,8 +24,7 @@ import { type FindReceiver, webhookRoutes } from '../sync/intake/webhook-routes.
 import { guardRoutes, signedBy } from '../web/access/access-control.ts';
 import { linkPath, loginRoutes } from '../web/access/login-routes.ts';
 import { createRefusalLog } from '../web/access/refusal-log.ts';
-import { createSessions, type Sessions } from '../web/access/sessions.ts';
-import { createCallers } from '../web/access/token-callers.ts';
+import { createCallers, createSessions, type Sessions } from '../web/access/callers.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import type { Elsewhere } from '../web/forward-request.ts';

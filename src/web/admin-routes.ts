@@ -18,8 +18,8 @@ import type { Clock } from '../platform/lib/clock.ts';
 import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
 import type { ApiRequest } from '../workspace-api/exchange.ts';
 import { actorOf, callerOf, isPassedOn } from './access/access-control.ts';
+import type { Sessions } from './access/callers.ts';
 import { linkPath } from './access/login-routes.ts';
-import type { Sessions } from './access/sessions.ts';
 import { type Forwarded, failureOf, REFUSED } from './admin-answers.ts';
 import { patienceOf, queryReplicas } from './forward-request.ts';
 

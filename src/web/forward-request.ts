@@ -6,8 +6,8 @@ import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
-import { refusalPage } from './access/login-page.ts';
-import type { Caller } from './access/sessions.ts';
+import { refusalPage } from './access/access-refusals.ts';
+import type { Caller } from './access/callers.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
 import { sendPage } from './html-document.ts';
 

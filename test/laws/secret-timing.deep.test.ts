@@ -3,7 +3,7 @@ import type { Connector, WebhookRequest } from '../../src/connectors/connector.t
 import { connectors } from '../../src/connectors/registry.ts';
 import { isSameSecret } from '../../src/platform/lib/digest.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import { createCallers } from '../../src/web/access/token-callers.ts';
+import { createCallers } from '../../src/web/access/callers.ts';
 import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace-api/contract.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';

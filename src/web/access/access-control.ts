@@ -12,10 +12,8 @@ import { isSameSecret } from '../../platform/lib/digest.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import { type Elsewhere, forwardRequest } from '../forward-request.ts';
 import { sendPage } from '../html-document.ts';
-import { REFUSALS, type Refusal } from './access-refusals.ts';
-import { loginPage, refusalPage } from './login-page.ts';
-import type { Caller, LoggedIn, Sessions } from './sessions.ts';
-import type { Callers } from './token-callers.ts';
+import { loginPage, REFUSALS, type Refusal, refusalPage } from './access-refusals.ts';
+import type { Caller, Callers, LoggedIn, Sessions } from './callers.ts';
 
 export interface AccessOptions {
   readonly callers: Callers;

@@ -4,15 +4,12 @@ import type { DecidedItem, DeliveryContent, DeliveryTimeline } from '../../admin
 import { DELIVERY_STATES } from '../../model/delivery.ts';
 import { bytes, count, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
-import { html, type Markup } from '../html.ts';
+import { chip, choiceOf, copyable, dataTable, html, type Markup, numberOf, type Tone, when } from '../html.ts';
 import { itemLink } from '../items/entity-words.ts';
-import { chip, choiceOf, copyable, dataTable, numberOf, type Tone, when } from '../pages/fragments.ts';
 import { actionForm, doneNote } from '../pages/page-actions.ts';
 import { mayAct, type PageContent, pathOf, request, type WorkspacePageContext } from '../pages/page-content.ts';
 import { note } from '../pages/problem-content.ts';
-import { fieldsOf, wantedOf } from './delivery-filter.ts';
-import { deliveryChip, deliveryTable, SOURCE_WORDS } from './delivery-table.ts';
-import { waterfall } from './timeline-list.ts';
+import { deliveryChip, deliveryTable, fieldsOf, SOURCE_WORDS, wantedOf, waterfall } from './delivery-table.ts';
 
 const SHOWN = 50;
 const REFUSED_SHOWN = 50;

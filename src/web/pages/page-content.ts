@@ -4,7 +4,7 @@ import type { EffectiveValue } from '../../admin/installation/effective-config.t
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
 import type { ProcessStatus, WorkspaceStatus } from '../../admin/status/status.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Caller } from '../access/sessions.ts';
+import type { Caller } from '../access/callers.ts';
 import { html, type Markup } from '../html.ts';
 
 export interface PageContext {

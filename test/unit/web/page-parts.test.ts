@@ -13,8 +13,7 @@ import { troubles } from '../../../src/web/connections/connection-cards.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
 import { renderMarkdown } from '../../../src/web/markdown.ts';
 import type { PageContext } from '../../../src/web/pages/page-content.ts';
-import { replicasPage } from '../../../src/web/status/replicas-page.ts';
-import { createWorkspaceList } from '../../../src/web/status/workspace-list-page.ts';
+import { createWorkspaceList, replicasPage } from '../../../src/web/status/installation-pages.ts';
 import { TOP } from '../../support/harness/processes.ts';
 import { CONNECTION as WORKING } from '../../support/harness/web.ts';
 
