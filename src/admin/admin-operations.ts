@@ -4,18 +4,24 @@ import { z } from 'zod';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { endAudit } from '../store/access/audit-rows.ts';
-import { type Actor, audited, auditLog, auditSchema, NOBODY, noteAct } from './access/audit.ts';
+import { audited, auditLog, auditSchema, NOBODY, noteAct } from './access/audit.ts';
 import { refusedOperations } from './access/refused.ts';
 import { planOperations } from './changes/plan.ts';
 import { POSTPONABLE, type PostponedAction, type PostponedRequest } from './changes/postponed.ts';
 import { changeOperations, heldOperations } from './changes/waiting-changes.ts';
-import { backfillOperations } from './connections/backfill.ts';
-import { connectionOperations } from './connections/hooks.ts';
+import { backfillOperations, connectionOperations } from './connections/connections.ts';
 import { deliveryOperations, quarantineOperations } from './deliveries/deliveries.ts';
-import { timelineOperations } from './deliveries/delivery-timeline.ts';
+import { timelineOperations } from './deliveries/timelines.ts';
 import { itemOperations } from './items/item-timeline.ts';
-import type { OpenWorkspace } from './open-workspace.ts';
-import { ANSWER_MS, emptySchema, type Operation, operation, textSchema } from './operation.ts';
+import {
+  type Actor,
+  ANSWER_MS,
+  emptySchema,
+  type OpenWorkspace,
+  type Operation,
+  operation,
+  textSchema,
+} from './open-workspace.ts';
 import { quotaOperations } from './quota/quota.ts';
 import { linkOperations } from './tasks/links.ts';
 import { labOperations } from './workspace/lab.ts';

@@ -1,5 +1,5 @@
 import type { CauseTimes } from '../admin/status/describe-open-workspace.ts';
-import type { Sharing } from '../admin/status/replica-status.ts';
+import type { Sharing } from '../admin/status/whole-status.ts';
 import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';

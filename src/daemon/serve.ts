@@ -2,13 +2,11 @@
 
 import { resolve } from 'node:path';
 import { daemonConfiguration } from '../admin/installation/effective-config.ts';
-import type { Sharing } from '../admin/status/replica-status.ts';
-import { readWholeStatus, type ServedDaemon } from '../admin/status/whole-status.ts';
+import { readWholeStatus, type ServedDaemon, type Sharing } from '../admin/status/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
-import type { Identity } from '../cluster/signature.ts';
-import type { Place } from '../gateway/destination.ts';
+import type { Identity } from '../cluster/replicas.ts';
+import { createGatewayForwarding, type Place } from '../gateway/destination.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
-import { createGatewayForwarding } from '../gateway/gateway-forwarding.ts';
 import { describeBuild } from '../model/build.ts';
 import { addressOfPages, environment } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
@@ -22,9 +20,9 @@ import { fileReads } from '../platform/lib/regular-files.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { type FindReceiver, webhookRoutes } from '../sync/intake/webhook-routes.ts';
 import { guardRoutes, signedBy } from '../web/access/access-control.ts';
+import { createCallers, createSessions, type Sessions } from '../web/access/callers.ts';
 import { linkPath, loginRoutes } from '../web/access/login-routes.ts';
 import { createRefusalLog } from '../web/access/refusal-log.ts';
-import { createCallers, createSessions, type Sessions } from '../web/access/callers.ts';
 import { adminRoutes } from '../web/admin-routes.ts';
 import { ciRoutes } from '../web/ci-routes.ts';
 import type { Elsewhere } from '../web/forward-request.ts';

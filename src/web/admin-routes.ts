@@ -5,11 +5,9 @@ import { type AdminOperation, isAdminOperation, OPERATIONS, runAdminOperation } 
 import { endSessions, forget } from '../admin/installation/data.ts';
 import { notPolled, type OnceResult, pollOnce } from '../admin/installation/once.ts';
 import { unknownName } from '../admin/named.ts';
-import { isElsewhere, type OpenWorkspace } from '../admin/open-workspace.ts';
-import { emptySchema, textSchema } from '../admin/operation.ts';
+import { emptySchema, isElsewhere, type OpenWorkspace, textSchema } from '../admin/open-workspace.ts';
 import { checkAll, checkWhole, unchecked } from '../admin/status/check.ts';
-import { namesOfReplicas } from '../admin/status/replica-status.ts';
-import type { ServedDaemon } from '../admin/status/whole-status.ts';
+import { namesOfReplicas, type ServedDaemon } from '../admin/status/whole-status.ts';
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';

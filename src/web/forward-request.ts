@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import { isAdminOperation, longestAnswer } from '../admin/admin-operations.ts';
-import { noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts';
-import type { Identity } from '../cluster/signature.ts';
+import { type Identity, noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts';
 import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createSignatures, SIGNATURE_HEADER, type SignedRequest } from '../../src/cluster/signature.ts';
+import { createSignatures, SIGNATURE_HEADER, type SignedRequest } from '../../src/cluster/replicas.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { taskOf, workspaceOf } from '../../src/gateway/destination.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';

@@ -8,8 +8,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { sharedFileSystemOf } from '../../platform/lib/folders.ts';
 import { refusalOfNotices } from '../../store/items/notices.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { withHost, withoutServer } from '../connections/finding-host.ts';
-import { checkHooks } from '../connections/hooks.ts';
+import { checkHooks, withHost, withoutServer } from '../connections/connections.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { checkWorkspace, failed } from '../workspace/check-workspace.ts';
 import {
@@ -20,9 +19,9 @@ import {
   judgeFileSystem,
   judgeOthers,
   judgeQuota,
+  judgeServer,
   judgeVersion,
 } from './check-facts.ts';
-import { judgeServer } from './check-server.ts';
 import type { ServedDaemon } from './whole-status.ts';
 
 const LONGEST_CHECK = 30_000;

@@ -1,5 +1,4 @@
-import type { BackfillProgress } from '../../admin/connections/backfill.ts';
-import type { ConnectionHooks } from '../../admin/connections/hooks.ts';
+import type { BackfillProgress, ConnectionHooks } from '../../admin/connections/connections.ts';
 import type { Partition } from '../../daemon/partition.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';

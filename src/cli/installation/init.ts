@@ -145,9 +145,8 @@ async function valueQuestions(
   wanted: FirstConfig,
   { isNew, force }: { readonly isNew: boolean; readonly force: boolean },
 ): Promise<readonly Question[]> {
-  const { draftText, EXAMPLE_URL, problemOfAnswer } = await import('../../admin/installation/init.ts');
-  const { hostPlaceholder, placeholdersIn, SAMPLE_REPOSITORY } = await import(
-    '../../admin/installation/draft-placeholders.ts'
+  const { draftText, EXAMPLE_URL, hostPlaceholder, placeholdersIn, problemOfAnswer, SAMPLE_REPOSITORY } = await import(
+    '../../admin/installation/init.ts'
   );
   const { connectors } = await import('../../connectors/registry.ts');
   const { apiOverrides } = await import('../../workspace-api/contract.ts');

@@ -1,7 +1,8 @@
 // Design: src/decisions/pages-and-admin.md
 
-import { type Actor, NOBODY } from '../../admin/access/audit.ts';
-import { type Identity, isSignedBody, type Signed } from '../../cluster/signature.ts';
+import { NOBODY } from '../../admin/access/audit.ts';
+import type { Actor } from '../../admin/open-workspace.ts';
+import { type Identity, isSignedBody, type Signed } from '../../cluster/replicas.ts';
 import { canAccess } from '../../model/caller.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { USER_HEADER } from '../../platform/http/daemon-client.ts';

@@ -1,4 +1,4 @@
-import { type BackfillProgress, backfillProgress, canBackfill } from '../../admin/connections/backfill.ts';
+import { type BackfillProgress, backfillProgress, canBackfill } from '../../admin/connections/connections.ts';
 import type { ConnectionStatus } from '../../admin/status/status.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';

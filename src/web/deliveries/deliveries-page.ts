@@ -1,6 +1,6 @@
 import type { Refused } from '../../admin/access/refused.ts';
 import type { DeliveryPage, WantedDeliveries } from '../../admin/deliveries/deliveries.ts';
-import type { DecidedItem, DeliveryContent, DeliveryTimeline } from '../../admin/deliveries/delivery-timeline.ts';
+import type { DecidedItem, DeliveryContent, DeliveryTimeline } from '../../admin/deliveries/timelines.ts';
 import { DELIVERY_STATES } from '../../model/delivery.ts';
 import { bytes, count, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';

@@ -1,7 +1,6 @@
-import type { Actor } from '../../admin/access/audit.ts';
 import type { AdminOperation, Answered, Asked } from '../../admin/admin-operations.ts';
 import type { PostponedRequest } from '../../admin/changes/postponed.ts';
-import type { OpenWorkspace } from '../../admin/open-workspace.ts';
+import type { Actor, OpenWorkspace } from '../../admin/open-workspace.ts';
 import { HELD_CLASSES } from '../../model/change.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';

@@ -1,9 +1,13 @@
 import type { AuditEntry } from '../../admin/access/audit.ts';
 import { type EffectiveValue, workspaceConfiguration } from '../../admin/installation/effective-config.ts';
 import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
-import { readShared } from '../../admin/status/replica-status.ts';
 import type { WorkspaceStatus } from '../../admin/status/status.ts';
-import { readProcessStatus, readWorkspaceList, type ServedDaemon } from '../../admin/status/whole-status.ts';
+import {
+  readProcessStatus,
+  readShared,
+  readWorkspaceList,
+  type ServedDaemon,
+} from '../../admin/status/whole-status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';

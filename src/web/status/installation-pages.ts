@@ -1,5 +1,5 @@
-import { namesOfReplicas } from '../../admin/status/replica-status.ts';
 import type { ListedWorkspace, ReplicaStatus, SharedStatus } from '../../admin/status/status.ts';
+import { namesOfReplicas } from '../../admin/status/whole-status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { chip, dataTable, html, type Markup, numberOf, pager, verdictChip, when } from '../html.ts';

@@ -1,5 +1,5 @@
 import { describeUnfinished } from '../../admin/labels.ts';
-import type { LagReport } from '../../admin/status/lag.ts';
+import type { LagReport } from '../../admin/status/describe-open-workspace.ts';
 import type { WorkspaceStatus } from '../../admin/status/status.ts';
 import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { connectionCards } from '../connections/connection-cards.ts';

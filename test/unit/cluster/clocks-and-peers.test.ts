@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { createClockOffset, ledgerClock, offsetClock } from '../../../src/cluster/clock-offset.ts';
-import { createPeers, shareOf } from '../../../src/cluster/peers.ts';
+import { createPeers, shareOf } from '../../../src/cluster/lease-holder.ts';
 import { createExpiryReaper, createUnownedMonitor } from '../../../src/cluster/postgres-holder.ts';
 import {
   createSignatures,
@@ -9,7 +9,7 @@ import {
   SIGNATURE_HEADER,
   type Signed,
   type SignedRequest,
-} from '../../../src/cluster/signature.ts';
+} from '../../../src/cluster/replicas.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
