@@ -316,6 +316,7 @@ describe('api', () => {
   it.each([
     ['an unknown operation', ['creatBug'], /Did you mean createBug\?/],
     ['an id that is missing', ['getTask'], /missing required argument 'taskId'/],
+    ['an id that cannot be one', ['getTask', 'no id'], /taskId is not a valid id\n .*1 to 64 letters/],
     ['a body that is missing', ['createBug'], /--body: Invalid input: expected object/],
     ['a body that is no JSON', ['createBug', '--body', '{'], /the text is not JSON/],
     ['a body with a wrong field', ['createBug', '--body', '{"title":"x","labels":[1]}'], /--body: labels\.0: /],
