@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.ts';
 import { unknownName } from '../admin/named.ts';
 import type { Partition } from '../daemon/partition.ts';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { environment, type Flags } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import { oauthToken } from '../platform/config/oauth-token.ts';
@@ -166,10 +166,16 @@ export async function withOAuth<Result>(
     audibly('the workspace', UNDER_WAY, () => send(request, {}));
   try {
     return await work({ client: createWorkspaceClient({ ...names, send: audibleSend }), config });
+  } catch (error) {
+    const { code, message, status } = asSyncError(error);
+    // The remedy of the client is about the key of the configuration.
+    throw code === 'unauthorized' ? new SyncError(code, message, { status, hint: RENEW_TOKEN, cause: error }) : error;
   } finally {
     await http.close();
   }
 }
+
+const RENEW_TOKEN = 'The OAuth token is wrong, or has ended: renew it, and give the command the new one.';
 
 /** Flags that every command on a workspace takes. */
 export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: string; readonly json?: boolean };

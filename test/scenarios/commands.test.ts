@@ -342,6 +342,13 @@ describe('api', () => {
   it('takes the OAuth token of a file where keys are refused, and writes secrets to a file alone', async () => {
     vi.stubEnv('WORKSYNC_OAUTH_TOKEN', '');
     expect(await run('api', 'listAgents')).toMatchObject({ code: 78, stderr: expect.stringContaining('for people') });
+    const empty = await run('api', 'listAgents', '--oauth-token-file', file('empty', ''));
+    expect(empty.code).toBe(78);
+    expect(empty.stderr).toMatch(/--oauth-token-file: \S+ is empty/);
+    expect(empty.stderr).not.toContain('WORKSYNC_OAUTH_TOKEN');
+    const refused = await run('api', 'listAgents', '--oauth-token-file', file('ended', 'wst_that_has_ended'));
+    expect(refused).toMatchObject({ code: 77, stderr: expect.stringMatching(/renew/i) });
+    expect(refused.stderr).not.toContain('apiKey');
     const token = ['--oauth-token-file', file('owner', service.oauthToken)];
     expect((await good('api', 'createAgent', '--body', '{"name":"Coder"}', ...token)).stdout).toContain('"agentId"');
     const keyPath = join(scratch, 'api.key');
