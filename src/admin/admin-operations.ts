@@ -98,27 +98,20 @@ export function longestAnswer(name: AdminOperation): number {
   return OPERATIONS[name].timeoutMs ?? ANSWER_MS;
 }
 
-/** Runs an operation, and records it in the audit if it changes something. */
-export function runAdminOperation<Name extends AdminOperation>(
+/**
+ * Runs an operation, and records it in the audit if it changes something.
+ *
+ * @param row the number of its row in the audit, if it was postponed
+ */
+export async function runAdminOperation<Name extends AdminOperation>(
   name: Name,
   workspace: OpenWorkspace,
   body: Asked<Name>,
   clock: Clock,
   actor: Actor = NOBODY,
-): Promise<Answered<Name>> {
-  return run(name, workspace, body, clock, actor) as Promise<Answered<Name>>;
-}
-
-/** @param row the number of its row in the audit, if it was postponed */
-async function run(
-  name: AdminOperation,
-  workspace: OpenWorkspace,
-  body: unknown,
-  clock: Clock,
-  actor: Actor,
   row?: number,
-): Promise<unknown> {
-  const { audit, ...wanted } = OPERATIONS[name] as Operation<unknown, unknown>;
+): Promise<Answered<Name>> {
+  const { audit, ...wanted } = OPERATIONS[name] as unknown as Operation<unknown, Answered<Name>>;
   if (!audit || audit.isPreview?.(body)) return wanted.run(workspace, body, clock, actor);
   const act = { actor, action: name, workspace: workspace.name, subject: audit.subject?.(body) ?? null };
   return audited(
@@ -144,7 +137,7 @@ async function postpone(
   const auditRow = await noteAct(books, act, 'asked', count);
   try {
     return postponed.add({ question, asked, count, actor, auditRow }, () =>
-      run(question, workspace, asked, clock, actor, auditRow),
+      runAdminOperation(question, workspace, asked as never, clock, actor, auditRow),
     );
   } catch (error) {
     const { code, message } = asSyncError(error);

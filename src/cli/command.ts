@@ -41,6 +41,11 @@ export function withDaemonOptions(command: Command, shown?: readonly OptionKey[]
   return command.exitOverride();
 }
 
+/** A command that queries the daemon of a data folder. Of the daemon's options its help shows that folder, and `others`. */
+export function daemonCommand(program: Command, usage: string, others: readonly OptionKey[] = []): Command {
+  return withDaemonOptions(program.command(usage), [...OF_QUESTIONS, ...others]);
+}
+
 /** Loads the code that reads the configuration only here, because it is most of worksync. */
 export async function sessionOf(
   setting: Setting,
@@ -80,6 +85,11 @@ export function eachOf<Word extends string>(words: readonly Word[]) {
   return (text: string, previous: readonly Word[] = []): readonly Word[] => [...previous, read(text)];
 }
 
+/** Collects the values of an option that may be repeated. */
+export function gather(value: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, value];
+}
+
 /** The options of the default command of a group, as its own help shows them. */
 function optionsOf(command: Command): string {
   const [, options = ''] = /^Options:\n([\s\S]*)/m.exec(command.helpInformation()) ?? [];
@@ -105,7 +115,7 @@ export function refusingUnknown(command: Command): Command {
 }
 
 /** Prints rows with foreign texts to standard output. */
-export function printData(text: string): void {
+function printData(text: string): void {
   process.stdout.write(`${safeOutput(text)}\n`);
 }
 
@@ -121,6 +131,25 @@ export function printAsIs(text: string): void {
 
 export function say(text: string): void {
   process.stderr.write(`${safeOutput(asTyped(text))}\n`);
+}
+
+/** The text for people, and the objects that `--json` prints instead, one per line. */
+export interface Output {
+  readonly text: string;
+  readonly json: readonly unknown[];
+  /** The text goes unchanged into a file. */
+  readonly asIs?: boolean;
+  readonly code?: number;
+}
+
+export function show({ text, json, asIs }: Output, flags: { readonly json?: boolean }): void {
+  const shown = flags.json ? json.map((value) => JSON.stringify(value)).join('\n') : text;
+  if (shown === '') {
+    if (process.stderr.isTTY && !flags.json && !asIs) say('The list is empty.');
+    return;
+  }
+  if (asIs && !flags.json) printAsIs(shown);
+  else printData(shown);
 }
 
 /** Returns the time of `--since` in RFC 3339. Throws `usage`. */
@@ -169,10 +198,6 @@ export function withPatience(command: Command, standard = PATIENCE): Command {
   return command.option('--timeout <duration>', description, readDuration);
 }
 
-export function patienceOf({ timeout = PATIENCE }: PatienceFlags): number {
-  return timeout;
-}
-
 export function readDuration(text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined) throw new InvalidArgumentError('expected a duration such as 90s, 5m or 1h');
@@ -191,7 +216,11 @@ type SendWithin = (request: ApiRequest, patience: number) => Promise<ApiResponse
  * Sends all requests of a command within one patience, which begins now. Reports at once what it waits for, and fails at once if
  * the wait would be longer. Throws the reason why nothing is sent: `rate_limited`, or the workspace's answer about the key.
  */
-export function patiently(clock: Clock, patience: number, send: SendWithin): Send<object> {
+export function patiently(
+  clock: Clock,
+  { timeout: patience = PATIENCE }: PatienceFlags,
+  send: SendWithin,
+): Send<object> {
   const deadline = clock.monotonic() + patience;
   return async (request) => {
     let hasSaid = false;

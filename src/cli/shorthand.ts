@@ -3,12 +3,11 @@ import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Answered, Route, RouteName, Routes } from '../workspace-api/contract.ts';
 import type { ApiAnswer } from '../workspace-api/typed-client.ts';
-import { type Setting, say, wholeNumber } from './command.ts';
+import { type Output, type Setting, say, wholeNumber } from './command.ts';
 import { table } from './words.ts';
 import {
   type CommandClient,
   type CommandRow,
-  type Output,
   runOnWorkspace,
   type WorkspaceFlags,
   workspaceCommand,

@@ -12,16 +12,15 @@ import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import {
   audibly,
   OF_WORK,
+  type Output,
   type PatienceFlags,
-  patienceOf,
   patiently,
-  printAsIs,
-  printData,
   refusingUnknown,
   type Setting,
   SILENCE,
   say,
   sessionOf,
+  show,
   withDaemonOptions,
   withPatience,
 } from './command.ts';
@@ -66,7 +65,7 @@ export async function withWorkspace<Result>(
     sendWithin: Parameters<typeof patiently>[2],
     partition?: Partition,
   ): CommandContext => {
-    const send = patiently(clock, patienceOf(patience), sendWithin);
+    const send = patiently(clock, patience, sendWithin);
     return { session, config, request, client: createWorkspaceClient({ ...names, send }), partition };
   };
   if (await hasOwner(data)) return work(contextOf(requestOf(data, config.name), sendThroughOwner(data, config.name)));
@@ -229,15 +228,6 @@ export function workspaceCommand(group: Command, row: CommandRow): Command {
   return help === undefined ? command : command.addHelpText('after', help as string);
 }
 
-/** The text for people, and the objects that `--json` prints instead, one per line. */
-export interface Output {
-  readonly text: string;
-  readonly json: readonly unknown[];
-  /** The text goes unchanged into a file. */
-  readonly asIs?: boolean;
-  readonly code?: number;
-}
-
 /** A command that runs admin operations, and may send requests to the workspace. By default it costs no quota. */
 interface RequestCommand<RowFlags extends WorkspaceFlags, Args extends readonly unknown[]> extends CommandRow {
   run(context: CommandContext, flags: RowFlags, ...args: Args): Promise<Output>;
@@ -330,18 +320,4 @@ function reportUnusedKey({ name, workspace }: WorkspaceConfig): void {
   say(
     `worksync: ${API_KEY} is not used: the workspace ${name} is the embedded one, which has a key of its own.\n  remedy: Set workspace.url and workspace.apiKey in its file.`,
   );
-}
-
-export function show({ text, json, asIs }: Output, flags: { readonly json?: boolean }): void {
-  const shown = flags.json ? json.map((value) => JSON.stringify(value)).join('\n') : text;
-  if (shown === '') {
-    if (process.stderr.isTTY && !flags.json && !asIs) say('The list is empty.');
-    return;
-  }
-  if (asIs && !flags.json) printAsIs(shown);
-  else printData(shown);
-}
-
-export function gather(value: string, previous: readonly string[] = []): readonly string[] {
-  return [...previous, value];
 }

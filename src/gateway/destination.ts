@@ -6,7 +6,7 @@ import { isSafe } from '../platform/http/semantics.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';
-import { type Outgoing, outgoing, refuse, retrySoon, unauthorized } from './outgoing.ts';
+import { headersNamed, type Outgoing, outgoing, refuse, retrySoon, unauthorized } from './outgoing.ts';
 import type { Upstream, UpstreamRequest } from './upstream.ts';
 
 /** The destination of a request, with the proof that the caller belongs to it. */
@@ -108,7 +108,7 @@ export function passedRequest(
     method: request.method as UpstreamRequest['method'],
     path,
     query: at === -1 ? '' : request.url.slice(at),
-    headers: passedHeaders(request, upstream.settings.versionHeader),
+    headers: headersNamed([...PASSED_ON, upstream.settings.versionHeader], request.headers),
     ...(Buffer.isBuffer(request.body) && request.body.length > 0 ? { body: request.body } : {}),
     ...(caller.kind === 'token' ? {} : { authorization: request.headers.authorization ?? '' }),
     caller: quotaCallerOf(caller, request.headers.authorization ?? ''),
@@ -123,15 +123,6 @@ export function variantOf({ headers }: Pick<ServerRequest, 'headers'>, versionHe
   const { accept = '', [versionHeader]: version, 'content-type': type, 'if-match': match } = headers;
   if (version === undefined && type === undefined && match === undefined) return accept;
   return JSON.stringify([accept, version, type, match]);
-}
-
-function passedHeaders(request: ServerRequest, versionHeader: string): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const name of [...PASSED_ON, versionHeader]) {
-    const value = request.headers[name];
-    if (typeof value === 'string') headers[name] = value;
-  }
-  return headers;
 }
 
 /** The task that a path outside any workspace begins with. */
@@ -187,7 +178,12 @@ export function createGatewayForwarding({
     const own: Record<string, string> = gatewayToken === undefined ? { authorization: given.authorization ?? '' } : {};
     try {
       const answer = await replicas.forward(owner, {
-        ...{ method, url, isAdmin: false, headers: { ...passedHeaders(request, versionHeader(workspace)), ...own } },
+        ...{
+          method,
+          url,
+          isAdmin: false,
+          headers: { ...headersNamed([...PASSED_ON, versionHeader(workspace)], given), ...own },
+        },
         ...{ body: Buffer.isBuffer(body) ? body : undefined, patience: PATIENCE + longestWait(workspace) },
         identity: { role: 'read', workspaces: [workspace], ip, gatewayToken },
       });
@@ -205,8 +201,7 @@ const OURS = ['age', 'cache-control'];
 
 function passedBack(given: Readonly<Record<string, string>>, answer: HttpAnswer, room: AnswerRoom): Outgoing {
   const theirs = outgoing(answer, room);
-  const ours = OURS.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]] as const]));
-  return { ...theirs, headers: { ...theirs.headers, ...Object.fromEntries(ours) } };
+  return { ...theirs, headers: { ...theirs.headers, ...headersNamed(OURS, given) } };
 }
 
 /** No process owns the workspace at the moment, or it has just moved. */

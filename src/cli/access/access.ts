@@ -3,22 +3,13 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
 import { findDaemon } from '../../store/installation/daemon-file.ts';
-import {
-  type AddCommands,
-  likeOption,
-  OF_QUESTIONS,
-  print,
-  say,
-  sinceOf,
-  wholeNumber,
-  withDaemonOptions,
-} from '../command.ts';
+import { type AddCommands, daemonCommand, likeOption, print, say, sinceOf, wholeNumber } from '../command.ts';
 import { askInstallation, askOwner, placeOf, whoRuns } from '../owner.ts';
 import { at, plural, printable, table } from '../words.ts';
 import { operationCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 export const addLogin: AddCommands = (program) => {
-  withDaemonOptions(program.command('login'), OF_QUESTIONS)
+  daemonCommand(program, 'login')
     .description('print a link that logs one browser in, once, within ten minutes')
     .option('--read', 'give the browser read access only')
     .option('--workspace <name...>', 'limit it to these workspaces')
@@ -38,7 +29,7 @@ export const addLogin: AddCommands = (program) => {
       const link = `${address ?? daemon?.pages ?? daemon?.address ?? ''}${path}`;
       print(json ? JSON.stringify({ link }) : link);
     });
-  withDaemonOptions(program.command('logout'), OF_QUESTIONS)
+  daemonCommand(program, 'logout')
     .description('log out all browsers and cancel unused links; works without a running daemon too')
     .requiredOption('--all', 'all browsers (the button on a page logs out one)')
     .option('--json', 'print one JSON object')
@@ -70,7 +61,7 @@ const MOST = 1_000;
 
 /** Shows what people changed by commands and pages. */
 export const addAudit: AddCommands = (program) => {
-  withDaemonOptions(program.command('audit'), OF_QUESTIONS)
+  daemonCommand(program, 'audit')
     .description('show what people changed by commands and pages, the latest first; uses no quota')
     .option('--since <time>', 'only what is newer: 2026-01-01, 2026-01-01T12:00:00Z, or 7d')
     .option('--limit <number>', `at most this many, up to ${MOST}`, wholeNumber, 50)

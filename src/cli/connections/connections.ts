@@ -2,15 +2,9 @@ import type { BackfillProgress, ConnectionHooks } from '../../admin/connections/
 import type { Partition } from '../../daemon/partition.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import { type AddCommands, FAILED, OF_HOOKS, PARTIAL, print, say, sinceOf } from '../command.ts';
+import { type AddCommands, FAILED, OF_HOOKS, type Output, PARTIAL, print, say, sinceOf } from '../command.ts';
 import { plural, printable, safeOutput, span } from '../words.ts';
-import {
-  type CommandContext,
-  type Output,
-  operationCommand,
-  requestCommand,
-  type WorkspaceFlags,
-} from '../workspace-command.ts';
+import { type CommandContext, operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 const REBIND_HELP = `
 worksync binds each name in the configuration to the vendor's id of the repository, project or team that the name first led

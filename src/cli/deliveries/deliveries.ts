@@ -5,16 +5,24 @@ import type { Status } from '../../admin/status/status.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../../model/delivery.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
-import { type AddCommands, OF_QUESTIONS, oneOf, print, say, wholeNumber, withDaemonOptions } from '../command.ts';
+import {
+  type AddCommands,
+  daemonCommand,
+  gather,
+  OF_QUESTIONS,
+  type Output,
+  oneOf,
+  print,
+  say,
+  show,
+  wholeNumber,
+} from '../command.ts';
 import { askInstallation, askOwner, keepLooking, placeOf } from '../owner.ts';
 import { at, brief, plural, printable, table } from '../words.ts';
 import {
   type CommandContext,
-  gather,
-  type Output,
   operationCommand,
   requestCommand,
-  show,
   type WorkspaceFlags,
   workspaceCommand,
 } from '../workspace-command.ts';
@@ -301,7 +309,7 @@ Example: worksync listen --workspace team`;
 
 /** `worksync listen`: deliveries and refused requests as they come. */
 export const addListen: AddCommands = (program) => {
-  withDaemonOptions(program.command('listen'), OF_QUESTIONS)
+  daemonCommand(program, 'listen')
     .description('print deliveries and refused requests as they come, until a signal ends the command')
     .option('--workspace <name>', 'of this workspace only; may be repeated', gather)
     .option('--own', "also the workspace's answers to worksync, and its webhooks")

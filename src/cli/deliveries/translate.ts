@@ -1,6 +1,5 @@
-import { type AddCommands, oneOf, print, say } from '../command.ts';
+import { type AddCommands, gather, oneOf, print, say } from '../command.ts';
 import { printable } from '../words.ts';
-import { gather } from '../workspace-command.ts';
 import type { Given } from './translate-payload.ts';
 
 const HELP = `

@@ -1,15 +1,13 @@
 import type { SampleDelivery, Tried } from '../../admin/deliveries/sample-delivery.ts';
 import type { Translation } from '../../connectors/connector.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
-import { type AddCommands, FAILED, sessionOf } from '../command.ts';
+import { type AddCommands, FAILED, type Output, sessionOf, show } from '../command.ts';
 import { webhookAddressOf } from '../owner.ts';
 import type { Session } from '../session.ts';
 import { printable, table } from '../words.ts';
 import {
   type CommandContext,
   chooseWorkspace,
-  type Output,
-  show,
   type WorkspaceFlags,
   warnOfOtherWorkspaces,
   withWorkspace,

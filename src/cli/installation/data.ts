@@ -11,7 +11,7 @@ import {
 import { systemClock } from '../../platform/lib/clock.ts';
 import type { CopyProgress } from '../../store/copy/copy-store.ts';
 import type { RestorePlan, WorkspaceRows } from '../../store/restore/restore-plan.ts';
-import { type AddCommands, OF_QUESTIONS, print, type Setting, say, sessionOf, withDaemonOptions } from '../command.ts';
+import { type AddCommands, daemonCommand, print, type Setting, say, sessionOf } from '../command.ts';
 import { askOwnerOr, placeOf, whoRuns } from '../owner.ts';
 import { plural, printable } from '../words.ts';
 
@@ -23,7 +23,7 @@ interface Json {
 }
 
 export const addData: AddCommands = (program, setting) => {
-  withDaemonOptions(program.command('backup'), [...OF_QUESTIONS, 'backup'])
+  daemonCommand(program, 'backup', ['backup'])
     .description('back up the database to a file, also while the daemon runs, and check the copy')
     .argument('<file>', 'the backup file, which must not exist yet; - writes to standard output')
     .addHelpText(
@@ -46,7 +46,7 @@ export const addData: AddCommands = (program, setting) => {
       await backUp(place, file);
       print(json ? JSON.stringify({ file }) : `The database was copied to ${file}, and the copy is intact.`);
     });
-  withDaemonOptions(program.command('restore'), [...OF_QUESTIONS, 'backup'])
+  daemonCommand(program, 'restore', ['backup'])
     .description('replace the database with a backup; stop the daemon first')
     .argument('<file>', 'a file that "worksync backup" wrote; it stays as it is')
     .option('--workspace <name>', 'restore this workspace only; all others stay as they are')
@@ -73,7 +73,7 @@ export const addData: AddCommands = (program, setting) => {
         );
       say(AFTERWARDS);
     });
-  withDaemonOptions(program.command('forget'), OF_QUESTIONS)
+  daemonCommand(program, 'forget')
     .description('delete all rows of a workspace that has no configuration any more')
     .argument('<workspace>', 'name of the workspace')
     .option('--json', 'print one JSON object')

@@ -5,9 +5,17 @@ import type { Draft, FirstConfig } from '../../admin/installation/init.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { sleep, systemClock } from '../../platform/lib/clock.ts';
 import { shellWord } from '../../platform/lib/own-command.ts';
-import { type AddCommands, durationOption, likeOption, print, refusingUnknown, type Setting, say } from '../command.ts';
+import {
+  type AddCommands,
+  durationOption,
+  gather,
+  likeOption,
+  print,
+  refusingUnknown,
+  type Setting,
+  say,
+} from '../command.ts';
 import { span } from '../words.ts';
-import { gather } from '../workspace-command.ts';
 import type { Question } from './init-questions.ts';
 
 const STANDARD = { from: 'github', name: 'team' };

@@ -1,10 +1,10 @@
 import { daemonOptions, environment, type Flags } from '../../platform/config/daemon-options.ts';
-import { type AddCommands, OF_QUESTIONS, withDaemonOptions } from '../command.ts';
+import { type AddCommands, daemonCommand } from '../command.ts';
 import { findLiving } from '../owner.ts';
 
 /** `worksync healthcheck`: what a container runs every few seconds, so it loads nothing else. */
 export const addHealthcheck: AddCommands = (program) => {
-  withDaemonOptions(program.command('healthcheck'), OF_QUESTIONS)
+  daemonCommand(program, 'healthcheck')
     .description('exit with 0 while the running daemon is alive; for HEALTHCHECK')
     .addHelpText('after', '\nExample: worksync healthcheck --data /data')
     .action(async (flags: Flags) => {

@@ -10,7 +10,7 @@ import { commandEnvironment } from '../../platform/config/env-file.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
 import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
 import type { BackfillStatus } from '../../store/connections/backfills.ts';
-import { type AddCommands, OF_QUESTIONS, print, say, withDaemonOptions } from '../command.ts';
+import { type AddCommands, daemonCommand, print, say } from '../command.ts';
 import { askStatus, keepLooking } from '../owner.ts';
 import { lastSent, percent, plural, printable, safeOutput, span, table } from '../words.ts';
 import { describeRound } from '../workspace/sweep.ts';
@@ -20,7 +20,7 @@ The exit code is 0 whatever the status is, and 75 if no daemon runs. In scripts 
 Example: worksync status --json`;
 
 export const addStatus: AddCommands = (program) => {
-  withDaemonOptions(program.command('status'), OF_QUESTIONS)
+  daemonCommand(program, 'status')
     .description('show what the running daemon does, what waits, and what is wrong')
     .option('--watch', 'show it until a signal ends the command: redrawn on a terminal, else one line for each change')
     .option('--json', 'print the whole status as JSON')

@@ -7,10 +7,9 @@ import type { Flags } from '../../platform/config/daemon-options.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { didYouMean } from '../../platform/lib/nearest.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import { type AddCommands, durationOption, OF_QUESTIONS, PARTIAL, print, say, withDaemonOptions } from '../command.ts';
+import { type AddCommands, daemonCommand, durationOption, gather, PARTIAL, print, say } from '../command.ts';
 import { askStatus, placeOf } from '../owner.ts';
 import { printable, span } from '../words.ts';
-import { gather } from '../workspace-command.ts';
 
 const POLL_EVERY = 1_000;
 /** Default of the longest wait, milliseconds: enough for a start with a full inbox. */
@@ -35,7 +34,7 @@ type Outcome = 'met' | 'needs a person' | 'out of time';
 
 /** `worksync wait`: waits for a state of the daemon. */
 export const addWait: AddCommands = (program, { exit }) => {
-  withDaemonOptions(program.command('wait'), OF_QUESTIONS)
+  daemonCommand(program, 'wait')
     .description('wait until everything is synced, or until a condition is met')
     .option('--for <condition>', `${CONDITIONS.join(', ')}; may be repeated (default: synced)`, readCondition)
     .option('--workspace <name>', 'for synced: only this workspace; may be repeated', gather)

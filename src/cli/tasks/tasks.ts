@@ -4,19 +4,12 @@ import { SYNC_FIELD_NAMES, type SyncField } from '../../model/synced-fields.ts';
 import { taskName } from '../../model/task.ts';
 import { SPECIFIED_STATUSES, serverStatus } from '../../model/task-status.ts';
 import { PRIORITIES, TASK_KINDS } from '../../workspace-api/contract/field-values.ts';
-import { type AddCommands, eachOf, oneOf } from '../command.ts';
+import { type AddCommands, eachOf, gather, type Output, oneOf } from '../command.ts';
 import { describeExplained, taskHead } from '../items/show-items.ts';
 import { addShorthands, getTask, type Shorthand, type Task, taskIdOf } from '../shorthand.ts';
 import { withText } from '../text-input.ts';
 import { printable, table } from '../words.ts';
-import {
-  type CommandContext,
-  gather,
-  type Output,
-  operationCommand,
-  requestCommand,
-  type WorkspaceFlags,
-} from '../workspace-command.ts';
+import { type CommandContext, operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 const ROWS: readonly Shorthand[] = [
   {

@@ -6,12 +6,12 @@ import { parametersOf } from '../../workspace-api/contract/route.ts';
 import { problemsOf } from '../../workspace-api/contract/value-schemas.ts';
 import { ROUTES, type Route, type RouteName } from '../../workspace-api/contract.ts';
 import { type KeyFile, keyFile, storingSecret } from '../access/keys.ts';
-import type { Setting } from '../command.ts';
+import { gather, type Setting } from '../command.ts';
 import { askQuestions } from '../installation/init-questions.ts';
 import { type Fields, send } from '../shorthand.ts';
 import { jsonOf } from '../text-input.ts';
 import { table } from '../words.ts';
-import { gather, type PersonFlags, runOnWorkspace, workspaceCommand } from '../workspace-command.ts';
+import { type PersonFlags, runOnWorkspace, workspaceCommand } from '../workspace-command.ts';
 
 type Schema = NonNullable<Route['body']>;
 type ApiFlags = PersonFlags & {
