@@ -79,7 +79,7 @@ interface CommandFile {
 export const COMMAND_FILES: readonly CommandFile[] = [
   { names: ['run'], load: async () => (await import('./installation/run.ts')).addRun },
   { names: ['init'], load: async () => (await import('./installation/init.ts')).addInit },
-  { names: ['once'], load: async () => (await import('./installation/once.ts')).addOnce },
+  { names: ['once'], load: async () => (await import('./installation/run.ts')).addOnce },
   { names: ['demo'], load: async () => (await import('./installation/run.ts')).addDemo },
   { names: ['status'], load: async () => (await import('./status/status.ts')).addStatus },
   { names: ['wait'], load: async () => (await import('./status/wait.ts')).addWait },
@@ -116,7 +116,7 @@ export const COMMAND_FILES: readonly CommandFile[] = [
   { names: ['workspace'], load: async () => (await import('./workspace/workspace.ts')).addWorkspace },
   { names: ['healthcheck'], load: async () => (await import('./status/healthcheck.ts')).addHealthcheck },
   { names: ['completion'], load: async () => (await import('./completion.ts')).addCompletion },
-  { names: ['generate'], load: async () => (await import('./installation/generate.ts')).addGenerate },
+  { names: ['generate'], load: async () => (await import('./installation/config.ts')).addGenerate },
 ];
 
 /** `run` suggests commands for what is none, and `completion` lists them. */

@@ -33,15 +33,8 @@ export function describeItems({ task, statuses, items, count }: Told): string {
   ].join('\n');
 }
 
-function describeItem({
-  label,
-  connection,
-  providerTime,
-  fields,
-  explained,
-  deliveries,
-  courses,
-}: Told['items'][number]) {
+function describeItem(item: Told['items'][number]): string[] {
+  const { label, connection, providerTime, fields, explained, deliveries, courses } = item;
   const state = fields.rawState ?? fields.state ?? 'state unknown';
   return [
     printable(label),

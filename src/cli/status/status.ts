@@ -201,38 +201,28 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
   const failures = connections.flatMap(({ name, failure }) =>
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
-  const silent = connections.flatMap(
-    ({ name, names, hooks, missingUnits, unverifiedItems, switchedOff, ...refused }) => [
-      ...(unverifiedItems > 0 ? [`    ${name}: ${describeUnverified(unverifiedItems)}`] : []),
-      ...describeRefused(name, refused),
-      ...names.map((each) => `    ${name}: ${describeName(name, each)}`),
-      ...(hooks?.silent ?? []).map(
-        ({ subject, state, message, hint }) =>
-          `    ${name}: webhook ${state} at ${subject}: ${message}${hint ? ` (${hint})` : ''}`,
-      ),
-      ...[hooks?.failure, hooks?.redeliveryFailure].flatMap((failure) =>
-        failure ? [`    ${name}: webhooks: ${failure}`] : [],
-      ),
-      ...switchedOff.map((message) => `    ${name}: ${message}`),
-      ...missingUnits.map(
-        (unit) => `    ${name}: not found, or not visible to the credential: ${unit}; its records and links stay`,
-      ),
-    ],
-  );
-  return ['  connections', ...table(rows).split('\n'), ...refused, ...failures, ...silent];
+  return ['  connections', ...table(rows).split('\n'), ...refused, ...failures, ...connections.flatMap(describeSilent)];
 }
 
-function describeRefused(
-  name: string,
-  {
-    refusedFetches,
-    fetchRefusal,
-    refusedWrites,
-    writeRefusal,
-  }: Pick<ConnectionStatus, 'refusedFetches' | 'fetchRefusal' | 'refusedWrites' | 'writeRefusal'>,
-): string[] {
+function describeSilent(connection: ConnectionStatus): string[] {
+  const { name, names, hooks, missingUnits, unverifiedItems, switchedOff } = connection;
+  return [
+    ...(unverifiedItems > 0 ? [describeUnverified(unverifiedItems)] : []),
+    ...describeRefused(connection),
+    ...names.map((each) => describeName(name, each)),
+    ...(hooks?.silent ?? []).map(
+      ({ subject, state, message, hint }) => `webhook ${state} at ${subject}: ${message}${hint ? ` (${hint})` : ''}`,
+    ),
+    ...[hooks?.failure, hooks?.redeliveryFailure].flatMap((failure) => (failure ? [`webhooks: ${failure}`] : [])),
+    ...switchedOff,
+    ...missingUnits.map((unit) => `not found, or not visible to the credential: ${unit}; its records and links stay`),
+  ].map((line) => `    ${name}: ${line}`);
+}
+
+function describeRefused(connection: ConnectionStatus): string[] {
+  const { refusedFetches, fetchRefusal, refusedWrites, writeRefusal } = connection;
   const line = (count: number, noun: string, said: string, reason: string | null) =>
-    count > 0 ? [`    ${name}: ${plural(count, noun)} ${said}: ${reason ?? 'refused'}`] : [];
+    count > 0 ? [`${plural(count, noun)} ${said}: ${reason ?? 'refused'}`] : [];
   return [
     ...line(refusedFetches, 'object', 'cannot be fetched', fetchRefusal),
     ...line(refusedWrites, 'write', 'refused by the provider', writeRefusal),

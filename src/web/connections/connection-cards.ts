@@ -35,14 +35,8 @@ function refusedWords({ lastRefused }: ConnectionStatus, now: number): Markup {
   return html`${when(at, now)} <span class="wait">${status} ${code}${times > 1 ? `, ${count(times)} times` : ''}</span>`;
 }
 
-function stateOf({
-  failure,
-  hooks,
-  missingUnits,
-  names,
-  lastDeliveryAt,
-  lastPollAt,
-}: ConnectionStatus): readonly [Tone, string] {
+function stateOf(connection: ConnectionStatus): readonly [Tone, string] {
+  const { failure, hooks, missingUnits, names, lastDeliveryAt, lastPollAt } = connection;
   if (failure) return ['bad', 'failing'];
   if (hooks?.silent.length) return ['wait', 'webhooks silent'];
   if (missingUnits.length > 0) return ['wait', 'partly missing'];
@@ -130,12 +124,9 @@ function renamedWords({ name, called, elsewhere }: Name): readonly Markup[] {
   return elsewhere === null ? [html`<div class="text">${name} is now called ${called}</div>`] : [];
 }
 
-function silentWords({
-  subject,
-  state,
-  message,
-  hint,
-}: NonNullable<ConnectionStatus['hooks']>['silent'][number]): Markup {
+type SilentHook = NonNullable<ConnectionStatus['hooks']>['silent'][number];
+
+function silentWords({ subject, state, message, hint }: SilentHook): Markup {
   return html`<div class="text"><span class="bad">webhook ${state}</span> at <code>${subject}</code>: ${message}${
     hint ? html`<div class="hint">${asTyped(hint)}</div>` : null
   }</div>`;
