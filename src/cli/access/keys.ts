@@ -317,18 +317,18 @@ export function keyFile(path: string) {
     path,
     /** Puts a secret in place that an interrupted run has written, if it belongs to a key with one of the prefixes. */
     finish(keyPrefixes: readonly string[]): void {
-      const secret = read(next);
-      if (isWhole(secret) && keyPrefixes.some((prefix) => secret.startsWith(prefix))) place(next, path);
+      const secret = contentOf(next);
+      if (isWhole(secret) && keyPrefixes.some((prefix) => secret.startsWith(prefix))) moveIntoPlace(next, path);
     },
     /** Whether the file holds the secret of the key with this prefix. */
-    holds: (keyPrefix: string) => isWhole(read(path)) && read(path).startsWith(keyPrefix),
+    holds: (keyPrefix: string) => isWhole(contentOf(path)) && contentOf(path).startsWith(keyPrefix),
     /** Whether a run was interrupted between the creation of a key and the write of its secret. */
-    wasCutOff: () => existsSync(next) && !isWhole(read(next)),
+    wasCutOff: () => existsSync(next) && !isWhole(contentOf(next)),
     /** Call it before a key is created. */
-    begin: () => put(next, ''),
+    begin: () => writeDurably(next, ''),
     write(secret: string): void {
-      put(next, `${secret}\n`);
-      place(next, path);
+      writeDurably(next, `${secret}\n`);
+      moveIntoPlace(next, path);
     },
     /** Call it if it is certain that no key was created. */
     abandon: () => rmSync(next, { force: true }),
@@ -342,17 +342,17 @@ function isWhole(secret: string): boolean {
   return secret.endsWith('\n');
 }
 
-function place(next: string, path: string): void {
+function moveIntoPlace(next: string, path: string): void {
   renameSync(next, path);
   syncFolder(dirname(path));
 }
 
 function refuseOther(path: string): void {
-  if (/^[\x21-\x7e]{0,512}\n?$/.test(read(path))) return;
+  if (/^[\x21-\x7e]{0,512}\n?$/.test(contentOf(path))) return;
   throw new SyncError('usage', `${path} contains something other than a key`, { hint: 'Name another file.' });
 }
 
-function read(path: string): string {
+function contentOf(path: string): string {
   try {
     return diskFiles.read(path, MAX_BYTES).bytes.toString('utf8');
   } catch (error) {
@@ -361,7 +361,7 @@ function read(path: string): string {
   }
 }
 
-function put(path: string, text: string): void {
+function writeDurably(path: string, text: string): void {
   try {
     const file = openSync(path, 'w', 0o600);
     try {
