@@ -144,7 +144,7 @@ const NUMBER = /^[1-9]\d{0,14}$/;
 
 /** A delivery by our number, or those with this id of their vendor; undefined where there is none. */
 export async function deliveriesCalled(
-  { store: { query }, connections }: Pick<OpenWorkspace, 'store' | 'connections'>,
+  { store: { query }, connections }: OpenWorkspace,
   name: string,
 ): Promise<ListedDelivery[] | undefined> {
   const byNumber = NUMBER.test(name) ? await deliveriesByIds(query, [Number(name)]) : [];
@@ -173,7 +173,7 @@ const SHORTEST_START = 4;
 
 /** Returns the error for an unknown delivery, with similar ids. */
 export async function noSuchDelivery(
-  { store: { query }, connections }: Pick<OpenWorkspace, 'store' | 'connections'>,
+  { store: { query }, connections }: OpenWorkspace,
   name: string,
 ): Promise<SyncError> {
   const near: string[] = [];

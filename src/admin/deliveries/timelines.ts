@@ -164,10 +164,7 @@ function phasesOf({ received, decided, due, asked, slot, sent, answered }: Timel
   return phases;
 }
 
-function arrival(
-  [first]: readonly ListedDelivery[],
-  since: number | null,
-): Pick<TimelineTimes, 'received' | 'decided'> {
+function arrival([first]: readonly ListedDelivery[], since: number | null) {
   return { received: first?.receivedAt ?? since, decided: first?.settledAt ?? null };
 }
 

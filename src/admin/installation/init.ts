@@ -47,10 +47,7 @@ export function exampleNames(): readonly string[] {
 }
 
 /** The text that a draft starts from: the draft that is there already, else the example. Throws `usage` for an unknown example. */
-export function draftText(
-  { from, name, folder }: Pick<FirstConfig, 'from' | 'name' | 'folder'>,
-  overwrite: boolean,
-): string {
+export function draftText({ from, name, folder }: FirstConfig, overwrite: boolean): string {
   const { path } = placesOf(folder, name);
   return existsSync(path) && !overwrite ? readConfigSource(path) : adapted(readExample(from), { from, name, folder });
 }
@@ -59,7 +56,7 @@ export function draftText(
  * The example for this workspace: with its name in the addresses of webhooks, and with variables of its own where another workspace of
  * the folder uses the same ones, because the key of one workspace must not reach the address of another.
  */
-function adapted(example: string, { from, name, folder }: Pick<FirstConfig, 'from' | 'name' | 'folder'>): string {
+function adapted(example: string, { from, name, folder }: FirstConfig): string {
   const taken = new Set(otherFiles(folder, name).flatMap((path) => neededVariables(readConfigSource(path))));
   const suffix = name.toUpperCase().replaceAll('-', '_');
   return example
@@ -87,7 +84,7 @@ function placesOf(folder: string, name: string) {
 }
 
 /** Variables of a draft that neither the environment nor `.env` sets, apart from those with a default. */
-export function unsetVariables({ path }: Pick<Draft, 'path'>): readonly string[] {
+export function unsetVariables({ path }: Draft): readonly string[] {
   const { variables } = commandEnvironment({ config: path });
   return neededVariables(readConfigSource(path)).filter((name) => !variables[name] && !variables[`${name}_FILE`]);
 }
@@ -103,7 +100,7 @@ function neededVariables(content: string): readonly string[] {
  *
  * @param bytes of the secret
  */
-export function generatedSecret({ path }: Pick<Draft, 'path'>, variable: string, bytes: Buffer): string | undefined {
+export function generatedSecret({ path }: Draft, variable: string, bytes: Buffer): string | undefined {
   const lines = readConfigSource(path).split('\n');
   const line = lines.find((each) => each.includes(variable) && each.includes('openssl rand'));
   if (line === undefined) return undefined;
@@ -271,12 +268,12 @@ function quoteFor(value: string): string | undefined {
 }
 
 /** The variable of the workspace key, if it is in `.env`, where it can be replaced. */
-export function replaceableKey({ path }: Pick<Draft, 'path'>): string | undefined {
+export function replaceableKey({ path }: Draft): string | undefined {
   const [, name = ''] = /^ +apiKey: *\$\{(\w{1,100})\}/m.exec(readConfigSource(path)) ?? [];
   return commandEnvironment({ config: path }).file?.used.includes(name) ? name : undefined;
 }
 
-export function replaceInEnvFile({ envFile }: Pick<Draft, 'envFile'>, name: string, value: string): void {
+export function replaceInEnvFile({ envFile }: Draft, name: string, value: string): void {
   const line = new RegExp(`^([ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=).*$`, 'gm');
   const changed = readConfigSource(envFile).replaceAll(line, (_, start: string) => `${start}${quoted(value)}`);
   writeFileSync(envFile, changed);
