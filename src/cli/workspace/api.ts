@@ -5,7 +5,7 @@ import { type InputSchema, inputSchema } from '../../workspace-api/contract/open
 import { parametersOf } from '../../workspace-api/contract/route.ts';
 import { problemsOf } from '../../workspace-api/contract/value-schemas.ts';
 import { ROUTES, type Route, type RouteName } from '../../workspace-api/contract.ts';
-import { type KeyFile, keyFile, storingSecret } from '../access/keys.ts';
+import { type KeyFile, keyFile, storingSecret } from '../access/key-rotation.ts';
 import { gather, type Setting } from '../command.ts';
 import { askQuestions } from '../installation/init-questions.ts';
 import { type Fields, send } from '../shorthand.ts';

@@ -46,10 +46,7 @@ const WORKS: Works = {
     await backUp({ data }, destination);
   },
   async rotate({ url, token, keyId, path }, steps) {
-    const [{ rotateKey }, { keyFile }] = [
-      await import('../../../src/cli/access/keys.ts'),
-      await import('../../../src/cli/access/keys.ts'),
-    ];
+    const { keyFile, rotateKey } = await import('../../../src/cli/access/key-rotation.ts');
     const { createHttpClient } = await import('../../../src/platform/http/http-client.ts');
     const { silentMeter } = await import('../../../src/platform/lib/meter.ts');
     const { createSend } = await import('../../../src/workspace-api/typed-client.ts');
