@@ -4,18 +4,24 @@ import { z } from 'zod';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { endAudit } from '../store/access/audit-rows.ts';
-import { type Actor, audited, auditLog, auditSchema, NOBODY, noteAct } from './access/audit.ts';
+import { audited, auditLog, auditSchema, NOBODY, noteAct } from './access/audit.ts';
 import { refusedOperations } from './access/refused.ts';
 import { planOperations } from './changes/plan.ts';
 import { POSTPONABLE, type PostponedAction, type PostponedRequest } from './changes/postponed.ts';
 import { changeOperations, heldOperations } from './changes/waiting-changes.ts';
-import { backfillOperations } from './connections/backfill.ts';
-import { connectionOperations } from './connections/hooks.ts';
+import { backfillOperations, connectionOperations } from './connections/connections.ts';
 import { deliveryOperations, quarantineOperations } from './deliveries/deliveries.ts';
-import { timelineOperations } from './deliveries/delivery-timeline.ts';
+import { timelineOperations } from './deliveries/timelines.ts';
 import { itemOperations } from './items/item-timeline.ts';
-import type { OpenWorkspace } from './open-workspace.ts';
-import { ANSWER_MS, emptySchema, type Operation, operation, textSchema } from './operation.ts';
+import {
+  type Actor,
+  ANSWER_MS,
+  emptySchema,
+  type OpenWorkspace,
+  type Operation,
+  operation,
+  textSchema,
+} from './open-workspace.ts';
 import { quotaOperations } from './quota/quota.ts';
 import { linkOperations } from './tasks/links.ts';
 import { labOperations } from './workspace/lab.ts';
@@ -92,27 +98,20 @@ export function longestAnswer(name: AdminOperation): number {
   return OPERATIONS[name].timeoutMs ?? ANSWER_MS;
 }
 
-/** Runs an operation, and records it in the audit if it changes something. */
-export function runAdminOperation<Name extends AdminOperation>(
+/**
+ * Runs an operation, and records it in the audit if it changes something.
+ *
+ * @param row the number of its row in the audit, if it was postponed
+ */
+export async function runAdminOperation<Name extends AdminOperation>(
   name: Name,
   workspace: OpenWorkspace,
   body: Asked<Name>,
   clock: Clock,
   actor: Actor = NOBODY,
-): Promise<Answered<Name>> {
-  return run(name, workspace, body, clock, actor) as Promise<Answered<Name>>;
-}
-
-/** @param row the number of its row in the audit, if it was postponed */
-async function run(
-  name: AdminOperation,
-  workspace: OpenWorkspace,
-  body: unknown,
-  clock: Clock,
-  actor: Actor,
   row?: number,
-): Promise<unknown> {
-  const { audit, ...wanted } = OPERATIONS[name] as Operation<unknown, unknown>;
+): Promise<Answered<Name>> {
+  const { audit, ...wanted } = OPERATIONS[name] as unknown as Operation<unknown, Answered<Name>>;
   if (!audit || audit.isPreview?.(body)) return wanted.run(workspace, body, clock, actor);
   const act = { actor, action: name, workspace: workspace.name, subject: audit.subject?.(body) ?? null };
   return audited(
@@ -138,7 +137,7 @@ async function postpone(
   const auditRow = await noteAct(books, act, 'asked', count);
   try {
     return postponed.add({ question, asked, count, actor, auditRow }, () =>
-      run(question, workspace, asked, clock, actor, auditRow),
+      runAdminOperation(question, workspace, asked as never, clock, actor, auditRow),
     );
   } catch (error) {
     const { code, message } = asSyncError(error);

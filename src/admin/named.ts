@@ -4,7 +4,7 @@ import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** The connection that was named. Throws `usage` where there is none. */
-export function connectionNamed({ connections }: Pick<OpenWorkspace, 'connections'>, wanted: string): ActiveConnection {
+export function connectionNamed({ connections }: OpenWorkspace, wanted: string): ActiveConnection {
   const found = connections.find(({ name }) => name === wanted);
   if (found) return found;
   const names = connections.map(({ name }) => name);

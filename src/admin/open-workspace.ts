@@ -1,7 +1,9 @@
+import { z } from 'zod';
 import type { Upstream } from '../gateway/upstream.ts';
 import type { SyncError } from '../model/errors/sync-error.ts';
 import type { Lane } from '../model/lane.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { Clock } from '../platform/lib/clock.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Timetable } from '../platform/lib/scheduler.ts';
 import type { Store } from '../store/database.ts';
@@ -15,7 +17,7 @@ import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
 import type { Send } from '../workspace-api/exchange.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import type { Postponed } from './changes/postponed.ts';
-import type { LagReport } from './status/lag.ts';
+import type { LagReport } from './status/describe-open-workspace.ts';
 import type { WorkspaceStatus } from './status/status.ts';
 
 /** How a request without a row in the outbox gets its slot. */
@@ -88,3 +90,45 @@ export interface OpenWorkspaces {
 export function isElsewhere(workspaces: Pick<OpenWorkspaces, 'broken'>, name: string): boolean {
   return workspaces.broken().get(name)?.code === 'held_elsewhere';
 }
+
+/**
+ * The author of an action, as stored: `command <user of the system>`, as claimed by the command; `session <begin of its digest>
+ * (<role>)`; `token <begin of its digest> (<role>)`; `worksync` if there is no author.
+ */
+export type Actor = string;
+
+/** One request about a workspace, for commands and pages. Its body and its answer are plain JSON. */
+export interface Operation<Body, Answer> {
+  readonly body: z.ZodType<Body>;
+  run(workspace: OpenWorkspace, body: NoInfer<Body>, clock: Clock, actor: Actor): Promise<Answer>;
+  /** Present if it changes something and does not write its own audit rows. */
+  readonly audit?: AuditWords<NoInfer<Body>, NoInfer<Answer>>;
+  /** Returns how many things it would change now. Present if it can be postponed. */
+  preview?(workspace: OpenWorkspace, body: NoInfer<Body>): Promise<number>;
+  /** Milliseconds within which it answers; absent: `ANSWER_MS`. */
+  readonly timeoutMs?: number;
+  /** Method and path below the address of the workspace; absent: `POST questions/<name>`. */
+  readonly route?: readonly [method: 'GET' | 'POST', path: string];
+}
+
+interface AuditWords<Body, Answer> {
+  isPreview?(body: Body): boolean;
+  /** The things that it changes; null or absent: everything that it can. */
+  subject?(body: Body): string | null;
+  /** How many things it changed; absent: unknown. */
+  count?(answer: Answer): number;
+  details?(answer: Answer): string;
+}
+
+export function operation<Body, Answer>(row: Operation<Body, Answer>): Operation<Body, Answer> {
+  return row;
+}
+
+/** Milliseconds for an answer from the database. Operations that call vendors take longer. */
+export const ANSWER_MS = 30_000;
+
+export const textSchema = z.string().min(1).max(4_000);
+export const countSchema = z.int().min(0).max(1_000_000);
+export const emptySchema = z.strictObject({});
+export const connectionSchema = z.strictObject({ connection: textSchema });
+export const connectionOf = ({ connection }: { readonly connection: string }) => connection;

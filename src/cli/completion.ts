@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { didYouMean } from '../platform/lib/nearest.ts';
-import { print } from './setting.ts';
+import { type AddCommands, print } from './command.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
@@ -10,7 +10,7 @@ Example: worksync completion bash > ~/.local/share/bash-completion/completions/w
          source <(worksync completion zsh)
          worksync completion fish > ~/.config/fish/completions/worksync.fish`;
 
-export function addCompletion(program: Command): void {
+export const addCompletion: AddCommands = (program) => {
   program
     .command('completion')
     .description('print the script by which a shell completes commands and flags')
@@ -20,7 +20,7 @@ export function addCompletion(program: Command): void {
     .action((shell: Shell) => {
       print(scriptFor(shell, program));
     });
-}
+};
 
 function readShell(text: string): Shell {
   const found = SHELLS.find((shell) => shell === text);

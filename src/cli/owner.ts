@@ -7,9 +7,8 @@ import { shellWord } from '../platform/lib/own-command.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
-import { differingBuilds, noteBuild, noteForwardedVersion } from './builds.ts';
-import { audibly } from './patience.ts';
-import { say } from './setting.ts';
+import { audibly, say } from './command.ts';
+import { differingBuilds, noteBuild, noteForwardedVersion } from './report-error.ts';
 import { span } from './words.ts';
 
 const clock = systemClock();

@@ -3,8 +3,8 @@ import { describeBuild } from '../model/build.ts';
 import { keepAlive } from '../platform/lib/clock.ts';
 import { helpAsTyped, OWN_COMMAND, setPlaceFlags } from '../platform/lib/own-command.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
+import type { AddCommands, Setting } from './command.ts';
 import { reportError } from './report-error.ts';
-import type { Setting } from './setting.ts';
 import { safeOutput } from './words.ts';
 
 /**
@@ -66,12 +66,10 @@ Exit codes:
   78  the configuration is wrong, or the data folder cannot be used
   141 the reader of its output closed the pipe`;
 
-type Add = (program: Command, setting: Setting) => void;
-
 interface CommandFile {
   readonly names: readonly string[];
   /** @param word the first word of the command line */
-  readonly load: (word?: string) => Promise<Add>;
+  readonly load: (word?: string) => Promise<AddCommands>;
 }
 
 /**
@@ -81,44 +79,44 @@ interface CommandFile {
 export const COMMAND_FILES: readonly CommandFile[] = [
   { names: ['run'], load: async () => (await import('./installation/run.ts')).addRun },
   { names: ['init'], load: async () => (await import('./installation/init.ts')).addInit },
-  { names: ['once'], load: async () => (await import('./installation/once.ts')).addOnce },
-  { names: ['demo'], load: async () => (await import('./installation/demo.ts')).addDemo },
+  { names: ['once'], load: async () => (await import('./installation/run.ts')).addOnce },
+  { names: ['demo'], load: async () => (await import('./installation/run.ts')).addDemo },
   { names: ['status'], load: async () => (await import('./status/status.ts')).addStatus },
   { names: ['wait'], load: async () => (await import('./status/wait.ts')).addWait },
   { names: ['check'], load: async () => (await import('./status/check.ts')).addCheck },
-  { names: ['login', 'logout'], load: async () => (await import('./access/login.ts')).addLogin },
+  { names: ['login', 'logout'], load: async () => (await import('./access/access.ts')).addLogin },
   { names: ['backup', 'restore', 'forget'], load: async () => (await import('./installation/data.ts')).addData },
-  { names: ['store'], load: async () => (await import('./installation/store.ts')).addStore },
+  { names: ['store'], load: async () => (await import('./installation/data.ts')).addStore },
   { names: ['plan'], load: async () => (await import('./changes/plan.ts')).addPlan },
   { names: ['quota'], load: async () => (await import('./quota/quota.ts')).addQuota },
-  { names: ['held'], load: async () => (await import('./changes/held.ts')).addHeld },
+  { names: ['held'], load: async () => (await import('./changes/waiting-changes.ts')).addHeld },
   { names: ['changes'], load: async () => (await import('./changes/waiting-changes.ts')).addChanges },
-  { names: ['quarantine'], load: async () => (await import('./deliveries/quarantine.ts')).addQuarantine },
+  { names: ['quarantine'], load: async () => (await import('./deliveries/deliveries.ts')).addQuarantine },
   { names: ['deliveries'], load: async () => (await import('./deliveries/deliveries.ts')).addDeliveries },
-  { names: ['listen'], load: async () => (await import('./deliveries/listen.ts')).addListen },
+  { names: ['listen'], load: async () => (await import('./deliveries/deliveries.ts')).addListen },
   { names: ['trigger'], load: async () => (await import('./deliveries/trigger.ts')).addTrigger },
   { names: ['items'], load: async () => (await import('./items/show-items.ts')).addItems },
-  { names: ['backfill'], load: async () => (await import('./connections/backfill.ts')).addBackfill },
+  { names: ['backfill'], load: async () => (await import('./connections/connections.ts')).addBackfill },
   { names: ['sweep'], load: async () => (await import('./workspace/sweep.ts')).addSweep },
-  { names: ['hooks'], load: async () => (await import('./connections/hooks.ts')).addHooks },
+  { names: ['hooks'], load: async () => (await import('./connections/connections.ts')).addHooks },
   { names: ['config'], load: async () => (await import('./installation/config.ts')).addConfig },
   { names: ['connections'], load: async () => (await import('./connections/connections.ts')).addConnections },
   { names: ['connectors'], load: async () => (await import('./connections/connectors.ts')).addConnectors },
   { names: ['translate'], load: async () => (await import('./deliveries/translate.ts')).addTranslate },
   { names: ['api'], load: loadApi },
   { names: ['tasks'], load: async () => (await import('./tasks/tasks.ts')).addTasks },
-  { names: ['links'], load: async () => (await import('./tasks/links.ts')).addLinks },
+  { names: ['links'], load: async () => (await import('./tasks/tasks.ts')).addLinks },
   { names: ['docs'], load: async () => (await import('./tasks/docs.ts')).addDocs },
   { names: ['prs'], load: async () => (await import('./tasks/prs.ts')).addPullRequests },
   { names: ['ci'], load: async () => (await import('./tasks/ci.ts')).addCi },
-  { names: ['files'], load: async () => (await import('./tasks/files.ts')).addFiles },
+  { names: ['files'], load: async () => (await import('./tasks/docs.ts')).addFiles },
   { names: ['keys'], load: async () => (await import('./access/keys.ts')).addKeys },
-  { names: ['audit'], load: async () => (await import('./access/audit.ts')).addAudit },
-  { names: ['gateway'], load: async () => (await import('./access/gateway-token.ts')).addGateway },
+  { names: ['audit'], load: async () => (await import('./access/access.ts')).addAudit },
+  { names: ['gateway'], load: async () => (await import('./access/access.ts')).addGateway },
   { names: ['workspace'], load: async () => (await import('./workspace/workspace.ts')).addWorkspace },
   { names: ['healthcheck'], load: async () => (await import('./status/healthcheck.ts')).addHealthcheck },
   { names: ['completion'], load: async () => (await import('./completion.ts')).addCompletion },
-  { names: ['generate'], load: async () => (await import('./installation/generate.ts')).addGenerate },
+  { names: ['generate'], load: async () => (await import('./installation/config.ts')).addGenerate },
 ];
 
 /** `run` suggests commands for what is none, and `completion` lists them. */
@@ -134,7 +132,7 @@ function filesFor(word: string | undefined): readonly CommandFile[] {
 const OF_API: ReadonlySet<unknown> = new Set(['api', 'completion', 'help']);
 
 /** Loads the operations only where they are needed, because the contract takes longer than all other commands. */
-async function loadApi(word: string | undefined): Promise<Add> {
+async function loadApi(word: string | undefined): Promise<AddCommands> {
   const { addOperations } = OF_API.has(word) ? await import('./workspace/api.ts') : {};
   return (program, setting) => {
     const group = program.command('api').description('send any operation of the workspace API').exitOverride();

@@ -1,14 +1,13 @@
 import type { Command } from 'commander';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Answered, Route, RouteName, Routes } from '../workspace-api/contract.ts';
 import type { ApiAnswer } from '../workspace-api/typed-client.ts';
-import { type Setting, say, wholeNumber } from './setting.ts';
+import { type Output, type Setting, say, wholeNumber } from './command.ts';
 import { table } from './words.ts';
-import type { CommandClient } from './workspace-client.ts';
 import {
+  type CommandClient,
   type CommandRow,
-  type Output,
   runOnWorkspace,
   type WorkspaceFlags,
   workspaceCommand,
@@ -105,8 +104,18 @@ async function call(client: CommandClient, operation: RouteName, fields: Fields)
   return send(client, operation, { ...fields, [route.body ? 'body' : 'query']: rest });
 }
 
-export function send(client: CommandClient, operation: RouteName, parameters: Fields): Promise<ApiAnswer<unknown>> {
-  return (client[operation] as (given: Fields, context: object) => Promise<ApiAnswer<unknown>>)(parameters, {});
+/** Sends an operation. Throws `usage` for an id that cannot be one, because a person typed it. */
+export async function send(
+  client: CommandClient,
+  operation: RouteName,
+  parameters: Fields,
+): Promise<ApiAnswer<unknown>> {
+  try {
+    return await (client[operation] as (given: Fields, context: object) => Promise<ApiAnswer<unknown>>)(parameters, {});
+  } catch (error) {
+    const { message, hint, cause } = asSyncError(error);
+    throw cause instanceof RangeError ? new SyncError('usage', message, { hint, cause }) : error;
+  }
 }
 
 /** Keys of people: letters, a hyphen, a number. Ids hold an underscore. */

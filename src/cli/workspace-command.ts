@@ -1,19 +1,180 @@
 import type { Command } from 'commander';
 import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.ts';
+import { unknownName } from '../admin/named.ts';
+import type { Partition } from '../daemon/partition.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { environment, type Flags } from '../platform/config/daemon-options.ts';
+import type { LoadedConfig } from '../platform/config/load.ts';
+import { oauthToken } from '../platform/config/oauth-token.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import { type PatienceFlags, withPatience } from './patience.ts';
+import type { Forwarded } from '../web/admin-answers.ts';
+import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import {
+  audibly,
   OF_WORK,
-  printAsIs,
-  printData,
+  type Output,
+  type PatienceFlags,
+  patiently,
   refusingUnknown,
   type Setting,
+  SILENCE,
   say,
   sessionOf,
+  show,
   withDaemonOptions,
-} from './setting.ts';
-import { type CommandContext, chooseWorkspace, type OAuthFlags, withOAuth, withWorkspace } from './workspace-client.ts';
+  withPatience,
+} from './command.ts';
+import { askOwner, hasOwner, refusal, whoRuns } from './owner.ts';
+import type { Session } from './session.ts';
+
+/** The client of commands and jobs, whose lane is already set. */
+export type CommandClient = WorkspaceClient<object>;
+
+export interface CommandContext {
+  readonly session: Session;
+  readonly config: WorkspaceConfig;
+  /** Runs an admin operation in the process that owns the workspace. */
+  request<Name extends AdminOperation>(name: Name, body: Asked<Name>): Promise<Answered<Name>>;
+  /** Sends requests to the workspace itself, through the quota of the process that owns it. */
+  readonly client: CommandClient;
+  /** Present if no daemon runs and this process owns the data folder; nothing in it has been started. */
+  readonly partition?: Partition | undefined;
+}
+
+/** Milliseconds that one request may take: the limit of the HTTP client, and the way to the daemon. */
+const UNDER_WAY = 35_000;
+
+/**
+ * Runs `work` with one configured workspace. If a daemon runs, each request goes through it and so through its quota; otherwise this
+ * process locks the data folder, and with it the ledger.
+ *
+ * @param name the workspace's name; optional if only one is configured
+ * @param patience milliseconds that all its requests together wait for the quota
+ */
+export async function withWorkspace<Result>(
+  session: Session,
+  { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
+  work: (context: CommandContext) => Promise<Result>,
+): Promise<Result> {
+  const config = chooseWorkspace(session.config, name);
+  const { clock } = session.parts;
+  const { data } = session.options;
+  const { createWorkspaceClient, names } = await clientOf(config);
+  const contextOf = (
+    request: CommandContext['request'],
+    sendWithin: Parameters<typeof patiently>[2],
+    partition?: Partition,
+  ): CommandContext => {
+    const send = patiently(clock, patience, sendWithin);
+    return { session, config, request, client: createWorkspaceClient({ ...names, send }), partition };
+  };
+  if (await hasOwner(data)) return work(contextOf(requestOf(data, config.name), sendThroughOwner(data, config.name)));
+  const { sendAudited } = await import('../admin/access/audit.ts');
+  const { compose } = await import('../daemon/compose.ts');
+  const only = { ...session, config: { ...session.config, workspaces: [config], broken: [] } };
+  const composition = await compose(only, session.parts);
+  try {
+    const [partition] = composition.workspaces.partitions();
+    if (!partition) throw new SyncError('internal', 'the workspace did not open');
+    const request: CommandContext['request'] = (operation, body) =>
+      import('../admin/admin-operations.ts').then(({ longestAnswer, runAdminOperation }) => {
+        const run = () => runAdminOperation(operation, partition, body, clock, whoRuns().actor);
+        return audibly('an answer', longestAnswer(operation), run);
+      });
+    const context = contextOf(
+      request,
+      (each, within) => sendAudited(partition, each, { lane: 'interactive', patience: within }, whoRuns()),
+      partition,
+    );
+    return await work(context);
+  } finally {
+    await composition.close();
+  }
+}
+
+/** Loads the contract only here, because it takes long. */
+async function clientOf({ workspace: { id: workspaceId, api } }: WorkspaceConfig) {
+  const { createSend, createWorkspaceClient } = await import('../workspace-api/typed-client.ts');
+  const { apiOverrides } = await import('../workspace-api/contract.ts');
+  return { createSend, createWorkspaceClient, names: { workspaceId, api: apiOverrides.parse(api ?? {}) } };
+}
+
+/** Sends admin operations to the daemon that owns the data folder. */
+function requestOf(dataFolder: string, workspace: string): CommandContext['request'] {
+  return (name, body) =>
+    import('../admin/admin-operations.ts').then(({ longestAnswer, OPERATIONS }) => {
+      const [method, path] = OPERATIONS[name].route ?? ['POST', `questions/${name}`];
+      return askOwner(dataFolder, method, `/admin/workspaces/${workspace}/${path}`, body, longestAnswer(name));
+    });
+}
+
+/** Sends each request through the daemon that owns the data folder. */
+function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof patiently>[2] {
+  return async (request, patience) => {
+    const path = `/admin/workspaces/${workspace}/requests?patience=${patience}`;
+    // The wait for the quota was already reported.
+    const silence = patience + SILENCE;
+    const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request, patience + UNDER_WAY, silence);
+    if ('failure' in forwarded) throw refusal(forwarded);
+    return { ...forwarded.answer, body: Buffer.from(forwarded.answer.body, 'base64') };
+  };
+}
+
+/** Returns the workspace with this name, or the only one. Throws `usage`, or the fault of its file. */
+export function chooseWorkspace({ workspaces, broken }: LoadedConfig, name: string | undefined): WorkspaceConfig {
+  const names = [...workspaces, ...broken].map((each) => each.name);
+  const [only] = names.length === 1 ? names : [];
+  const wanted = name ?? only;
+  if (wanted === undefined) {
+    throw new SyncError('usage', `several workspaces are configured (${names.join(', ')}): name one with --workspace`);
+  }
+  const found = workspaces.find((workspace) => workspace.name === wanted);
+  if (found) return found;
+  throw broken.find((each) => each.name === wanted)?.error ?? unknownName('workspace', wanted, names);
+}
+
+/** Flags of a command that needs a person's OAuth token. */
+interface OAuthFlags {
+  readonly workspace?: string;
+  readonly url?: string;
+  readonly oauthTokenFile?: string;
+}
+
+/**
+ * Runs `work` with a client that carries the OAuth token of a person. Such requests count in no window (W73), so they go
+ * straight to the workspace, also beside a running daemon. `flags.url` is needed where the workspace is the embedded one.
+ */
+export async function withOAuth<Result>(
+  session: Session,
+  flags: OAuthFlags,
+  work: (context: Pick<CommandContext, 'client' | 'config'>) => Promise<Result>,
+): Promise<Result> {
+  const config = chooseWorkspace(session.config, flags.workspace);
+  const { http } = session.parts;
+  const baseUrl = flags.url ?? config.workspace.url;
+  if (baseUrl === undefined) {
+    throw new SyncError('usage', 'this workspace is the embedded one, whose address changes with each start', {
+      hint: 'Name the address of its API with --url, or configure workspace.url.',
+    });
+  }
+  const token = oauthToken(environment(), flags.oauthTokenFile);
+  session.scrubber.add(token);
+  const { createSend, createWorkspaceClient, names } = await clientOf(config);
+  const send = createSend({ http, baseUrl, apiKey: () => token, api: names.api });
+  const audibleSend = (request: Parameters<typeof send>[0]) =>
+    audibly('the workspace', UNDER_WAY, () => send(request, {}));
+  try {
+    return await work({ client: createWorkspaceClient({ ...names, send: audibleSend }), config });
+  } catch (error) {
+    const { code, message, status } = asSyncError(error);
+    // The remedy of the client is about the key of the configuration.
+    throw code === 'unauthorized' ? new SyncError(code, message, { status, hint: RENEW_TOKEN, cause: error }) : error;
+  } finally {
+    await http.close();
+  }
+}
+
+const RENEW_TOKEN = 'The OAuth token is wrong, or has ended: renew it, and give the command the new one.';
 
 /** Flags that every command on a workspace takes. */
 export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: string; readonly json?: boolean };
@@ -65,15 +226,6 @@ export function workspaceCommand(group: Command, row: CommandRow): Command {
       .option('--oauth-token-file <file>', 'a file with the OAuth token')
       .addHelpText('after', TOKEN_HELP);
   return help === undefined ? command : command.addHelpText('after', help as string);
-}
-
-/** The text for people, and the objects that `--json` prints instead, one per line. */
-export interface Output {
-  readonly text: string;
-  readonly json: readonly unknown[];
-  /** The text goes unchanged into a file. */
-  readonly asIs?: boolean;
-  readonly code?: number;
 }
 
 /** A command that runs admin operations, and may send requests to the workspace. By default it costs no quota. */
@@ -168,18 +320,4 @@ function reportUnusedKey({ name, workspace }: WorkspaceConfig): void {
   say(
     `worksync: ${API_KEY} is not used: the workspace ${name} is the embedded one, which has a key of its own.\n  remedy: Set workspace.url and workspace.apiKey in its file.`,
   );
-}
-
-export function show({ text, json, asIs }: Output, flags: { readonly json?: boolean }): void {
-  const shown = flags.json ? json.map((value) => JSON.stringify(value)).join('\n') : text;
-  if (shown === '') {
-    if (process.stderr.isTTY && !flags.json && !asIs) say('The list is empty.');
-    return;
-  }
-  if (asIs && !flags.json) printAsIs(shown);
-  else printData(shown);
-}
-
-export function gather(value: string, previous: readonly string[] = []): readonly string[] {
-  return [...previous, value];
 }

@@ -17,8 +17,7 @@ import {
 import { numbersOf } from '../store/workspace-numbers.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 import type { QueryInterval } from './clock-offset.ts';
-import type { LeaseHolder, OwnershipAge } from './lease-holder.ts';
-import { createPeers, shareOf } from './peers.ts';
+import { createPeers, type LeaseHolder, type OwnershipAge, shareOf } from './lease-holder.ts';
 import { createRenewals, createTerms, type HolderContext, type OwnedLease, type Term, TTL } from './term.ts';
 
 /** Time between two renewals, milliseconds. A dead process is detected one TTL after others read its last renewal. */

@@ -11,8 +11,7 @@ import {
   type StoreTime,
 } from '../store/installation/leases.ts';
 import type { ClockOffset } from './clock-offset.ts';
-import type { Lease } from './lease-holder.ts';
-import type { Peers, ReplicaFacts } from './peers.ts';
+import type { Lease, Peers, ReplicaFacts } from './lease-holder.ts';
 
 /** Time for which leases are trusted after the start of a renewal, milliseconds. */
 export const TTL = 3_000;

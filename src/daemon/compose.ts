@@ -1,10 +1,9 @@
 // Design: src/decisions/daemon.md
 
 import { createCauseTimesByWorkspace } from '../admin/status/describe-open-workspace.ts';
-import type { Sharing } from '../admin/status/replica-status.ts';
+import type { Sharing } from '../admin/status/whole-status.ts';
 import type { Lease } from '../cluster/lease-holder.ts';
-import { createReplicas } from '../cluster/replicas.ts';
-import { createSignatures } from '../cluster/signature.ts';
+import { createReplicas, createSignatures } from '../cluster/replicas.ts';
 import { createTokenBook } from '../gateway/token-book.ts';
 import { MAX_TIME_IN_FLIGHT } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';

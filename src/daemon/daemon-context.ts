@@ -1,5 +1,5 @@
 import type { CauseTimes } from '../admin/status/describe-open-workspace.ts';
-import type { Sharing } from '../admin/status/replica-status.ts';
+import type { Sharing } from '../admin/status/whole-status.ts';
 import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
@@ -32,7 +32,7 @@ import type { GroupCommit } from '../sync/intake/append.ts';
 import type { Grants } from '../sync/intake/grants.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { Converter } from '../sync/worker/converter.ts';
-import type { Token } from '../web/access/token-callers.ts';
+import type { Token } from '../web/access/callers.ts';
 
 /** The parts from which a process composes the daemon. Tests replace the clock, the randomness, the steps or the network. */
 export interface ProcessContext extends Pick<WorkspaceContext, 'clock' | 'random' | 'logger'> {

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import { createPostponed } from '../admin/changes/postponed.ts';
 import type { OpenWorkspace } from '../admin/open-workspace.ts';
-import { type CauseTimes, describeOpenWorkspace } from '../admin/status/describe-open-workspace.ts';
-import { createLagWatch } from '../admin/status/lag.ts';
+import { type CauseTimes, createLagWatch, describeOpenWorkspace } from '../admin/status/describe-open-workspace.ts';
 import { createTokens } from '../gateway/token-book.ts';
 import type { Upstream } from '../gateway/upstream.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';

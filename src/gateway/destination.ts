@@ -1,7 +1,12 @@
+import { type Identity, type Replicas, readBody } from '../cluster/replicas.ts';
+import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import type { AnswerRoom } from '../platform/http/admission.ts';
+import type { HttpAnswer } from '../platform/http/http-client.ts';
+import { isSafe } from '../platform/http/semantics.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';
-import { type Outgoing, refuse } from './outgoing.ts';
+import { headersNamed, type Outgoing, outgoing, refuse, retrySoon, unauthorized } from './outgoing.ts';
 import type { Upstream, UpstreamRequest } from './upstream.ts';
 
 /** The destination of a request, with the proof that the caller belongs to it. */
@@ -103,7 +108,7 @@ export function passedRequest(
     method: request.method as UpstreamRequest['method'],
     path,
     query: at === -1 ? '' : request.url.slice(at),
-    headers: passedHeaders(request, upstream.settings.versionHeader),
+    headers: headersNamed([...PASSED_ON, upstream.settings.versionHeader], request.headers),
     ...(Buffer.isBuffer(request.body) && request.body.length > 0 ? { body: request.body } : {}),
     ...(caller.kind === 'token' ? {} : { authorization: request.headers.authorization ?? '' }),
     caller: quotaCallerOf(caller, request.headers.authorization ?? ''),
@@ -120,15 +125,6 @@ export function variantOf({ headers }: Pick<ServerRequest, 'headers'>, versionHe
   return JSON.stringify([accept, version, type, match]);
 }
 
-export function passedHeaders(request: ServerRequest, versionHeader: string): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const name of [...PASSED_ON, versionHeader]) {
-    const value = request.headers[name];
-    if (typeof value === 'string') headers[name] = value;
-  }
-  return headers;
-}
-
 /** The task that a path outside any workspace begins with. */
 export function taskOf(path: string): string | undefined {
   return /^\/tasks\/([^/]+)\//.exec(path)?.[1];
@@ -137,4 +133,83 @@ export function taskOf(path: string): string | undefined {
 /** The workspace that a path names; undefined where it names none, as `/tasks/…` does. */
 export function workspaceOf(path: string): string | undefined {
   return /^\/workspaces\/([^/]+)(?:\/|$)/.exec(path)?.[1];
+}
+
+export type GatewayForwarding = ReturnType<typeof createGatewayForwarding>;
+
+/** Milliseconds that the workspace and its owner may take. */
+const PATIENCE = 35_000;
+
+/**
+ * The other processes of the installation, which serve callers of this one's gateway. A request is forwarded to the owner of its
+ * workspace: once, and never a request that was already forwarded.
+ *
+ * @param longestWait returns the milliseconds that a caller waits for the quota of this workspace
+ * @param versionHeader returns the name of the header with the version of this workspace's API, in lower case
+ */
+export function createGatewayForwarding({
+  replicas,
+  longestWait,
+  versionHeader,
+  places,
+  signedBy,
+}: {
+  readonly replicas: Replicas;
+  readonly longestWait: (workspace: string) => number;
+  readonly versionHeader: (workspace: string) => string;
+  /** Configured workspaces that are not open here. */
+  places(): readonly Place[];
+  /** The caller of another process, which forwarded the request to this one. */
+  signedBy(request: ServerRequest): Identity | undefined;
+}) {
+  /**
+   * @param room the part of the server's budget that the answer takes
+   * @param gatewayToken id of the token of the caller; absent: the caller shows the owner a credential of its own
+   */
+  async function pass(
+    workspace: string,
+    request: ServerRequest,
+    room: AnswerRoom,
+    gatewayToken?: string,
+  ): Promise<Outgoing> {
+    const { method, url, ip, body, headers: given } = request;
+    const owner = signedBy(request) ? undefined : await replicas.ownerOf(workspace);
+    if (!owner) return places().some(({ name }) => name === workspace) ? MOVING : unauthorized();
+    const own: Record<string, string> = gatewayToken === undefined ? { authorization: given.authorization ?? '' } : {};
+    try {
+      const answer = await replicas.forward(owner, {
+        ...{
+          method,
+          url,
+          isAdmin: false,
+          headers: { ...headersNamed([...PASSED_ON, versionHeader(workspace)], given), ...own },
+        },
+        ...{ body: Buffer.isBuffer(body) ? body : undefined, patience: PATIENCE + longestWait(workspace) },
+        identity: { role: 'read', workspaces: [workspace], ip, gatewayToken },
+      });
+      return passedBack(answer.headers, { ...answer, body: await readBody(answer.body, room) }, room);
+    } catch (error) {
+      room.leave();
+      return failureOf(method, asSyncError(error));
+    }
+  }
+  return { places, signedBy, pass };
+}
+
+/** Headers that the gateway adds to those of the workspace: the age of the answer. */
+const OURS = ['age', 'cache-control'];
+
+function passedBack(given: Readonly<Record<string, string>>, answer: HttpAnswer, room: AnswerRoom): Outgoing {
+  const theirs = outgoing(answer, room);
+  return { ...theirs, headers: { ...theirs.headers, ...headersNamed(OURS, given) } };
+}
+
+/** No process owns the workspace at the moment, or it has just moved. */
+const MOVING = retrySoon('workspace_elsewhere', 'another replica works on this workspace: repeat the request');
+
+function failureOf(method: string, { code }: SyncError): Outgoing {
+  if (code === 'unreachable') return MOVING;
+  if (isSafe(method))
+    return refuse(502, 'workspace_unreachable', 'the replica of this workspace sent no usable answer');
+  return refuse(504, 'outcome_unknown', 'no answer came: the outcome of the request is unknown');
 }

@@ -10,8 +10,14 @@ import { enqueueReads } from '../store/workspace/workspace-reads.ts';
 import { wasNotSent } from '../workspace-api/capture-responses.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Cache, createCache } from './cache.ts';
-import { type Destination, destinationOf, passedRequest, pathOf, variantOf } from './destination.ts';
-import type { GatewayForwarding } from './gateway-forwarding.ts';
+import {
+  type Destination,
+  destinationOf,
+  type GatewayForwarding,
+  passedRequest,
+  pathOf,
+  variantOf,
+} from './destination.ts';
 import {
   type Caller,
   type Callers,

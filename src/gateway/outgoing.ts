@@ -34,13 +34,22 @@ const KEPT_BY_CALLER = 'private, no-cache';
 
 /** Converts an answer of the workspace for the caller. */
 export function outgoing({ status, headers: given, body }: HttpAnswer, room?: AnswerRoom): Outgoing {
-  const headers: Record<string, string> = {};
-  for (const name of PASSED_BACK) {
-    const value = given[name];
-    if (value !== undefined) headers[name] = value;
-  }
+  const headers = headersNamed(PASSED_BACK, given);
   const content = status === 204 || status === 304 ? undefined : sendable(body);
   return { status, headers, body: content, isTheirs: true, ...(room && { room }) };
+}
+
+/** Returns those of the headers that have one of these names, and one value. */
+export function headersNamed(
+  names: readonly string[],
+  given: Readonly<Record<string, unknown>>,
+): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of names) {
+    const value = given[name];
+    if (typeof value === 'string') headers[name] = value;
+  }
+  return headers;
 }
 
 /** Sends text in one piece with its head, which takes the system half the time of separate bytes. */

@@ -5,11 +5,10 @@ import { type AdminOperation, isAdminOperation, OPERATIONS, runAdminOperation } 
 import { endSessions, forget } from '../admin/installation/data.ts';
 import { notPolled, type OnceResult, pollOnce } from '../admin/installation/once.ts';
 import { unknownName } from '../admin/named.ts';
-import { isElsewhere, type OpenWorkspace } from '../admin/open-workspace.ts';
-import { emptySchema, textSchema } from '../admin/operation.ts';
+import { emptySchema, isElsewhere, type OpenWorkspace, textSchema } from '../admin/open-workspace.ts';
 import { checkAll, checkWhole, unchecked } from '../admin/status/check.ts';
-import { namesOfReplicas } from '../admin/status/replica-status.ts';
-import type { ServedDaemon } from '../admin/status/whole-status.ts';
+import { namesOfReplicas, type ServedDaemon } from '../admin/status/whole-status.ts';
+import { pullRequestTasks } from '../admin/tasks/pull-request-tasks.ts';
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
@@ -18,8 +17,8 @@ import type { Clock } from '../platform/lib/clock.ts';
 import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
 import type { ApiRequest } from '../workspace-api/exchange.ts';
 import { actorOf, callerOf, isPassedOn } from './access/access-control.ts';
+import type { Sessions } from './access/callers.ts';
 import { linkPath } from './access/login-routes.ts';
-import type { Sessions } from './access/sessions.ts';
 import { type Forwarded, failureOf, REFUSED } from './admin-answers.ts';
 import { patienceOf, queryReplicas } from './forward-request.ts';
 
@@ -245,3 +244,34 @@ const apiRequest: z.ZodType<ApiRequest> = z.strictObject({
   body: z.unknown().optional(),
   route: z.custom<RouteName>((name) => typeof name === 'string' && Object.hasOwn(ROUTES, name), 'expected a route'),
 });
+
+const text = z.string().min(1).max(1_000);
+
+/** The query: `?target=…` up to three times, the most certain first, and `&provider=…`. */
+const querySchema = z.strictObject({
+  target: z.union([text.transform((one) => [one]), z.array(text).max(3)]),
+  provider: z.string().max(64).optional(),
+});
+
+/**
+ * The requests of CI jobs with a gateway token, about the workspace of the token. Answered from the database, without quota.
+ *
+ * `GET /ci/pull-request?target=<key, address or name>&provider=<connector>` answers a `PullRequestTasks`, or 422 with a failure.
+ * An unknown pull request is an answer too.
+ */
+export function ciRoutes(server: Server, { workspaces, clock }: Pick<ServedDaemon, 'workspaces' | 'clock'>): void {
+  server.get('/ci/pull-request', { config: { access: 'gateway' } }, async (request, reply) => {
+    try {
+      const checked = querySchema.safeParse(request.query);
+      if (!checked.success) throw new SyncError('usage', 'expected target, up to three times, and provider');
+      const [name = ''] = callerOf(request).workspaces ?? [];
+      const partition = workspaces.find(name);
+      if (!partition)
+        throw workspaces.broken().get(name) ?? new SyncError('held_elsewhere', `"${name}" is not open here`);
+      const { target: targets, provider } = checked.data;
+      return await pullRequestTasks(partition, { targets, provider }, clock);
+    } catch (error) {
+      return reply.code(REFUSED).send(failureOf(error));
+    }
+  });
+}

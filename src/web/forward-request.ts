@@ -1,13 +1,12 @@
 import { Readable } from 'node:stream';
 import { isAdminOperation, longestAnswer } from '../admin/admin-operations.ts';
-import { noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts';
-import type { Identity } from '../cluster/signature.ts';
+import { type Identity, noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts';
 import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
-import { refusalPage } from './access/login-page.ts';
-import type { Caller } from './access/sessions.ts';
+import { refusalPage } from './access/access-refusals.ts';
+import type { Caller } from './access/callers.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
 import { sendPage } from './html-document.ts';
 

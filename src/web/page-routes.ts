@@ -1,16 +1,8 @@
-import { OWN_LEASES, ownShared } from '../admin/status/replica-status.ts';
 import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status/status.ts';
-import {
-  OWN_LIST,
-  OWN_STATUS,
-  readOwnList,
-  readOwnStatus,
-  readWholeStatus,
-  type ServedDaemon,
-} from '../admin/status/whole-status.ts';
+import { REPLICA_PARTS, readOwnStatus, readWholeStatus, type ServedDaemon } from '../admin/status/whole-status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
 import { LANES } from '../model/lane.ts';
-import type { Server, ServerReply } from '../platform/http/server.ts';
+import type { Server } from '../platform/http/server.ts';
 import type { Labels, Meter } from '../platform/lib/meter.ts';
 import { createQueue } from '../platform/lib/queue.ts';
 import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
@@ -179,16 +171,13 @@ function setQuotaGauges(meter: Meter, quota: WorkspaceStatus['quota'], now: numb
 }
 
 /**
- * The routes by which replicas read each other's own state: `GET /replica/status`, `GET /replica/list` and `GET /replica/leases`.
- * The requests are signed.
+ * The routes by which replicas read each other's own state, see `REPLICA_PARTS`. The requests are signed.
  */
 export function replicaRoutes(server: Server, daemon: ServedDaemon): void {
-  const { sharing, clock, scrub } = daemon;
+  const { sharing, scrub } = daemon;
   if (!sharing) return;
-  const options = { config: { access: 'replica' } } as const;
-  const sendState = async (reply: ServerReply, state: Promise<unknown>) =>
-    reply.type(JSON_TYPE).send(scrub(JSON.stringify(await state)));
-  server.get(OWN_STATUS, options, (_request, reply) => sendState(reply, readOwnStatus(daemon)));
-  server.get(OWN_LIST, options, (_request, reply) => sendState(reply, readOwnList(daemon)));
-  server.get(OWN_LEASES, options, () => ({ shared: ownShared(sharing, clock.now()) }));
+  for (const [path, read] of Object.entries(REPLICA_PARTS))
+    server.get(path, { config: { access: 'replica' } }, async (_request, reply) =>
+      reply.type(JSON_TYPE).send(scrub(JSON.stringify(await read(daemon)))),
+    );
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { createSignatures, SIGNATURE_HEADER, type SignedRequest } from '../../src/cluster/signature.ts';
+import { createSignatures, SIGNATURE_HEADER, type SignedRequest } from '../../src/cluster/replicas.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { taskOf, workspaceOf } from '../../src/gateway/destination.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
@@ -11,7 +11,7 @@ import { patternText } from '../../src/platform/lib/pattern.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
 import { translateEvent } from '../../src/sync/reconcile/workspace-events.ts';
-import { fieldsOf, wantedOf } from '../../src/web/deliveries/delivery-filter.ts';
+import { fieldsOf, wantedOf } from '../../src/web/deliveries/delivery-table.ts';
 import { renderMarkdown } from '../../src/web/markdown.ts';
 import { apiOverrides, fillPath, ROUTES, type Route, type RouteName } from '../../src/workspace-api/contract.ts';
 import { createWorkspaceClient, encodeQuery } from '../../src/workspace-api/typed-client.ts';

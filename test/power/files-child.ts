@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path';
 import { backUp } from '../../src/admin/installation/data.ts';
-import { keyFile } from '../../src/cli/access/api-key-file.ts';
+import { keyFile } from '../../src/cli/access/key-rotation.ts';
 import { complaintsOf } from '../../src/platform/database/sqlite.ts';
 import { makeKeyFile } from '../../src/platform/lib/key-file.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { describeExplained } from '../../src/cli/items/explained.ts';
-import { describeItems } from '../../src/cli/items/show-items.ts';
+import { describeExplained, describeItems } from '../../src/cli/items/show-items.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { type Behaviours, eachOnce, singles } from '../support/fakes/plausible-server/dimensions.ts';
 import { exceptionsOf } from '../support/fakes/plausible-server/exceptions.ts';

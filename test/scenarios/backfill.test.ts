@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { AskedBackfill, BackfillProgress } from '../../src/admin/connections/backfill.ts';
+import type { AskedBackfill, BackfillProgress } from '../../src/admin/connections/connections.ts';
 import { createForge, type Forge, forgeItem, pulls } from '../support/fakes/forge.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 

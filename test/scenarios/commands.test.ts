@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ROUTES, type Route, type RouteName } from '../../src/workspace-api/contract.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
 import { type CommandEnded, complaintsOf, onTerminal, commandLine as run } from '../support/harness/command-line.ts';
 
@@ -261,6 +262,8 @@ describe('api', () => {
   it.each([
     ['an unknown operation', ['creatBug'], /Did you mean createBug\?/],
     ['an id that is missing', ['getTask'], /missing required argument 'taskId'/],
+    ['an id that cannot be one', ['getTask', 'no id'], /taskId is not a valid id\n .*1 to 64 letters/],
+    ['a body that is missing', ['createBug'], /--body: Invalid input: expected object/],
     ['a body that is no JSON', ['createBug', '--body', '{'], /the text is not JSON/],
     ['a body with a wrong field', ['createBug', '--body', '{"title":"x","labels":[1]}'], /--body: labels\.0: /],
     [
@@ -275,6 +278,40 @@ describe('api', () => {
     const { code, stderr } = await run('api', ...args);
     expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
     expect(await received()).toBe(before);
+  });
+
+  it('takes the OAuth token of a file where keys are refused, and writes secrets to a file alone', async () => {
+    vi.stubEnv('WORKSYNC_OAUTH_TOKEN', '');
+    expect(await run('api', 'listAgents')).toMatchObject({ code: 78, stderr: expect.stringContaining('for people') });
+    const empty = await run('api', 'listAgents', '--oauth-token-file', file('empty', ''));
+    expect(empty.code).toBe(78);
+    expect(empty.stderr).toMatch(/--oauth-token-file: \S+ is empty/);
+    expect(empty.stderr).not.toContain('WORKSYNC_OAUTH_TOKEN');
+    const refused = await run('api', 'listAgents', '--oauth-token-file', file('ended', 'wst_that_has_ended'));
+    expect(refused).toMatchObject({ code: 77, stderr: expect.stringMatching(/renew/i) });
+    expect(refused.stderr).not.toContain('apiKey');
+    const token = ['--oauth-token-file', file('owner', service.oauthToken)];
+    expect((await good('api', 'createAgent', '--body', '{"name":"Coder"}', ...token)).stdout).toContain('"agentId"');
+    const keyPath = join(scratch, 'api.key');
+    await good('api', 'createApiKey', '--body', '{"description":"CI"}', '--write-to', keyPath, ...token);
+    expect(readFileSync(keyPath, 'utf8').trim()).toMatch(/^wsk_[\w-]+$/);
+    const path = join(scratch, 'hook.key');
+    const body = JSON.stringify({ url: `${service.url}/hook` });
+    const { stdout } = await good('api', 'createWebhook', '--body', body, '--write-to', path, ...token);
+    const { key, secret } = JSON.parse(readFileSync(path, 'utf8'));
+    expect([statSync(path).mode & 0o777, stdout]).toEqual([0o600, expect.not.stringMatching(`${key}|${secret}`)]);
+    const { webhookId } = JSON.parse(stdout);
+    await good('api', 'deleteWebhook', webhookId, '--yes', ...token);
+  });
+
+  it('shows for each operation an example that the contract accepts', async () => {
+    for (const name of Object.keys(ROUTES) as RouteName[]) {
+      const { stdout } = await run('api', name, '--help');
+      const { method, path, body }: Route = ROUTES[name];
+      expect(stdout).toContain(`${method} ${path}`);
+      const [, sample = 'null'] = /^Example: .* --body '(.+?)'/m.exec(stdout) ?? [];
+      expect(body?.safeParse(JSON.parse(sample)).error).toBeUndefined();
+    }
   });
 });
 

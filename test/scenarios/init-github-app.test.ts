@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { makeApp } from '../../src/cli/installation/init-github-app.ts';
+import { makeApp } from '../../src/cli/installation/init.ts';
 import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { describeExplained } from '../../src/cli/items/explained.ts';
+import { describeExplained } from '../../src/cli/items/show-items.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';

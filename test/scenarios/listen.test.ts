@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createListener, describeHeard } from '../../src/cli/deliveries/listen.ts';
+import { createListener, describeHeard } from '../../src/cli/deliveries/deliveries.ts';
 import { askOwner } from '../../src/cli/owner.ts';
 import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';

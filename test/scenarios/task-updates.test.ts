@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { describeExplained } from '../../src/cli/items/explained.ts';
+import { describeExplained } from '../../src/cli/items/show-items.ts';
 import { entity } from '../../src/model/change.ts';
 import type { TaskUpdate } from '../../src/model/task.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/changes/entities.ts';

@@ -12,13 +12,7 @@ import {
 } from '../../store/access/audit-rows.ts';
 import type { Sql } from '../../store/workspace-scope.ts';
 import type { ApiRequest, ApiResponse } from '../../workspace-api/exchange.ts';
-import type { DirectContext, OpenWorkspace } from '../open-workspace.ts';
-
-/**
- * The author of an action, as stored: `command <user of the system>`, as claimed by the command; `session <begin of its digest>
- * (<role>)`; `token <begin of its digest> (<role>)`; `worksync` if there is no author.
- */
-export type Actor = string;
+import type { Actor, DirectContext, OpenWorkspace } from '../open-workspace.ts';
 
 export const NOBODY: Actor = 'worksync';
 

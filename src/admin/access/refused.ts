@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { hintOf } from '../../model/errors/codes.ts';
 import { listRefused, type RefusedRequest } from '../../store/access/refused-requests.ts';
 import type { Sql } from '../../store/workspace-scope.ts';
-import { countSchema, operation } from '../operation.ts';
+import { countSchema, operation } from '../open-workspace.ts';
 
 export interface Refused extends Omit<RefusedRequest, 'key'> {
   readonly reason: string;

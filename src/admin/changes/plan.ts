@@ -16,8 +16,7 @@ import {
 } from '../../sync/outbox/planned-writes.ts';
 import { isStuck } from '../installation/once.ts';
 import { entityNamesOf } from '../items/human-names.ts';
-import type { OpenWorkspace } from '../open-workspace.ts';
-import { countSchema, operation, textSchema } from '../operation.ts';
+import { countSchema, type OpenWorkspace, operation, textSchema } from '../open-workspace.ts';
 import type { ConnectionStatus } from '../status/status.ts';
 
 /** The writes that would be sent, and the time that they take. */

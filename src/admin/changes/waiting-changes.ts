@@ -27,10 +27,8 @@ import {
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Throttle } from '../../sync/quota/throttle.ts';
 import type { Rules } from '../../sync/reconcile/context.ts';
-import { findItems, findTask } from '../items/find-named.ts';
-import { entityNamesOf, nameEntities } from '../items/human-names.ts';
-import type { OpenWorkspace } from '../open-workspace.ts';
-import { countSchema, operation, textSchema } from '../operation.ts';
+import { entityNamesOf, findItems, findTask, nameEntities } from '../items/human-names.ts';
+import { countSchema, type OpenWorkspace, operation, textSchema } from '../open-workspace.ts';
 
 export interface ListedChange {
   /** Names it in commands; the item's name works too. */

@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import type { Translation } from '../../connectors/connector.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../../model/delivery.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import type { ItemKey } from '../../model/item.ts';
-import { yieldForRequests } from '../../platform/lib/yield.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { Item, ItemKey } from '../../model/item.ts';
+import { LARGE, yieldForRequests } from '../../platform/lib/yield.ts';
+import { type StoredBody, unpackBody } from '../../store/deliveries/bodies.ts';
 import {
   type DeliveryFilter,
   type DeliveryPosition,
@@ -26,14 +28,13 @@ import {
   retryQuarantined,
 } from '../../store/deliveries/inbox.ts';
 import { findItems as itemRows, readDeliveries } from '../../store/items/items.ts';
-import { WORKSPACE } from '../../store/workspace/workspace-answers.ts';
+import { type Answer, readAnswer, WORKSPACE } from '../../store/workspace/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { findItems, findTask, itemsAbout, noSuchItem } from '../items/find-named.ts';
-import { type NamedItem, nameOfItem } from '../items/human-names.ts';
+import type { ReconcileConnection, ReconcileConnections } from '../../sync/reconcile/context.ts';
+import { translateEvent } from '../../sync/reconcile/workspace-events.ts';
+import { findItems, findTask, itemsAbout, type NamedItem, nameOfItem, noSuchItem } from '../items/human-names.ts';
 import { unknownName } from '../named.ts';
-import type { OpenWorkspace } from '../open-workspace.ts';
-import { countSchema, operation, textSchema } from '../operation.ts';
-import { readDelivery } from './read-delivery.ts';
+import { countSchema, type OpenWorkspace, operation, textSchema } from '../open-workspace.ts';
 
 const wantedSchema = z.strictObject({
   /** Our number or the vendor's id of one, or an item by any name: those that changed it. */
@@ -143,7 +144,7 @@ const NUMBER = /^[1-9]\d{0,14}$/;
 
 /** A delivery by our number, or those with this id of their vendor; undefined where there is none. */
 export async function deliveriesCalled(
-  { store: { query }, connections }: Pick<OpenWorkspace, 'store' | 'connections'>,
+  { store: { query }, connections }: OpenWorkspace,
   name: string,
 ): Promise<ListedDelivery[] | undefined> {
   const byNumber = NUMBER.test(name) ? await deliveriesByIds(query, [Number(name)]) : [];
@@ -172,7 +173,7 @@ const SHORTEST_START = 4;
 
 /** Returns the error for an unknown delivery, with similar ids. */
 export async function noSuchDelivery(
-  { store: { query }, connections }: Pick<OpenWorkspace, 'store' | 'connections'>,
+  { store: { query }, connections }: OpenWorkspace,
   name: string,
 ): Promise<SyncError> {
   const near: string[] = [];
@@ -339,3 +340,64 @@ export const quarantineOperations = {
     preview,
   }),
 };
+
+/** The content of a stored delivery, read again from its body with the present connectors and options. */
+export type ReadDelivery =
+  | { readonly outcome: 'items'; readonly items: readonly Item[]; readonly references: readonly string[] }
+  | { readonly outcome: 'answer'; readonly answer: Answer }
+  | { readonly outcome: 'ignored'; readonly reason: string }
+  | { readonly outcome: 'failed'; readonly code: string; readonly message: string };
+
+type Stored = Pick<ListedDelivery, 'id' | 'connection' | 'source' | 'event' | 'receivedAt' | 'state' | 'attempts'>;
+
+/** Changes nothing. Never rejects. */
+export async function readDelivery(
+  sources: ReconcileConnections,
+  delivery: Stored,
+  stored: StoredBody,
+): Promise<ReadDelivery> {
+  try {
+    if (delivery.source === 'answer') return { outcome: 'answer', answer: readAnswer(unpackBody(stored)) };
+    if (delivery.source === 'workspace') return readEvent(delivery, stored);
+    const connection = sources.get(delivery.connection);
+    if (connection) return contentOf(await translate(connection.inspection ?? connection, delivery, stored));
+    return failed('connection_unknown', `no connection "${delivery.connection}" is configured any more`);
+  } catch (error) {
+    const { code, message } = asSyncError(error);
+    return failed(code, message);
+  }
+}
+
+function failed(code: string, message: string): ReadDelivery {
+  return { outcome: 'failed', code, message };
+}
+
+function readEvent(delivery: Stored, stored: StoredBody): ReadDelivery {
+  const event = translateEvent({ ...delivery, body: unpackBody(stored) });
+  return event.outcome === 'answer' ? event : contentOf(event);
+}
+
+/** A large body, or one that failed before, is read in another thread within a budget. */
+async function translate(
+  { translate: atOnce, worker }: Pick<ReconcileConnection, 'translate' | 'worker'>,
+  delivery: Stored,
+  stored: StoredBody,
+): Promise<Translation> {
+  const bytes = stored.unpacked_length ?? stored.body.length;
+  const isSuspect = delivery.attempts > 0 || delivery.state === 'quarantined';
+  if (worker && (bytes > LARGE || isSuspect)) return worker.translate({ ...delivery, stored });
+  return atOnce({ ...delivery, body: unpackBody(stored) });
+}
+
+function contentOf(translation: Translation): ReadDelivery {
+  if (translation.outcome === 'ignored') return translation;
+  const references = (translation.references ?? []).map(({ key }) => key);
+  const items = translation.outcome === 'items' ? translation.items : (translation.partialItems ?? []);
+  return { outcome: 'items', items, references };
+}
+
+/** Returns the keys of the items that it contains or refers to, each once. */
+export function keysIn(read: ReadDelivery): readonly string[] {
+  if (read.outcome !== 'items') return [];
+  return [...new Set([...read.items.map(({ key }) => key), ...read.references])];
+}

@@ -13,9 +13,7 @@ export interface Tried {
 
 export type SampleDelivery = Awaited<ReturnType<typeof makeSample>>;
 
-export async function samplesOf({
-  connector,
-}: Pick<Tried, 'connector'>): Promise<Readonly<Record<string, SampleEvent<unknown>>>> {
+export async function samplesOf({ connector }: Tried): Promise<Readonly<Record<string, SampleEvent<unknown>>>> {
   if (connector.samples) return connector.samples();
   throw new SyncError('usage', `there is no sample event of ${connector.title}`);
 }

@@ -1,12 +1,21 @@
+import { z } from 'zod';
 import type { ChangeState, RequestOutcome } from '../../model/change.ts';
+import type { DeliveryOrigin } from '../../model/delivery.ts';
+import { withoutSecrets } from '../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../model/item.ts';
 import type { Lane } from '../../model/lane.ts';
-import { entitiesOf } from '../../store/changes/entities.ts';
+import { beginningOf } from '../../model/text-limits.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import { entitiesOf, findEntity } from '../../store/changes/entities.ts';
 import { findChanges, type OutboxRow, readWaiting } from '../../store/changes/outbox-rows.ts';
 import { type RequestRow, requestsOfItems } from '../../store/changes/requests.ts';
-import { deliveriesByIds, type ListedDelivery } from '../../store/deliveries/find-deliveries.ts';
+import { type StoredBody, unpackBody } from '../../store/deliveries/bodies.ts';
+import { deliveriesByIds, type ListedDelivery, storedBodies } from '../../store/deliveries/find-deliveries.ts';
+import { findItems, type ItemRow, MOST_DELIVERIES, readDeliveries } from '../../store/items/items.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { type NamedEntity, nameEntities } from '../items/human-names.ts';
+import { type NamedEntity, type NamedItem, nameEntities, nameItems, nameOfItem } from '../items/human-names.ts';
+import { type OpenWorkspace, operation, textSchema } from '../open-workspace.ts';
+import { deliveriesCalled, keysIn, noSuchDelivery, type ReadDelivery, readDelivery } from './deliveries.ts';
 
 /**
  * The steps of one request, or of a change that waits for one: the delivery, the decision, the wait for its due time, the wait
@@ -34,7 +43,7 @@ export interface Timeline {
 }
 
 /** Epoch milliseconds, in this order. Null: not reached, or not known. */
-export interface TimelineTimes {
+interface TimelineTimes {
   /** The first of its deliveries was stored. */
   readonly received: number | null;
   /** Reconcile had processed that delivery. */
@@ -155,9 +164,197 @@ function phasesOf({ received, decided, due, asked, slot, sent, answered }: Timel
   return phases;
 }
 
-function arrival(
-  [first]: readonly ListedDelivery[],
-  since: number | null,
-): Pick<TimelineTimes, 'received' | 'decided'> {
+function arrival([first]: readonly ListedDelivery[], since: number | null) {
   return { received: first?.receivedAt ?? since, decided: first?.settledAt ?? null };
 }
+
+/** The steps of one delivery: received, verified, read, decided, sent, answered. Plain JSON; times are epoch milliseconds. */
+export type DeliveryTimeline = Awaited<ReturnType<typeof showDelivery>>;
+
+export type DeliveryContent =
+  | {
+      readonly outcome: 'items';
+      /** The first hundred of the items in it and the items that it makes worksync fetch. */
+      readonly items: readonly DecidedItem[];
+      readonly count: number;
+      /** The items as they were read, as JSON, cut. */
+      readonly decoded: CutText;
+    }
+  | { readonly outcome: 'answer'; readonly action: string; readonly entity: string; readonly sentAt: number }
+  | Extract<ReadDelivery, { readonly outcome: 'ignored' | 'failed' }>;
+
+export interface DecidedItem extends NamedItem {
+  /**
+   * changed    it changed the stored item.
+   * unchanged  it contained nothing new.
+   * forgotten  too many deliveries followed for worksync to know.
+   * pending    it is not processed yet.
+   * unknown    worksync has no such item.
+   */
+  readonly decision: 'changed' | 'unchanged' | 'forgotten' | 'pending' | 'unknown';
+  /** The delivery names the item without its content, so worksync fetched it from the vendor. */
+  readonly isFetched: boolean;
+}
+
+interface CutText {
+  readonly text: string;
+  readonly isCut: boolean;
+}
+
+/** The received bytes, with the secrets of this process replaced. */
+interface ShownBody extends CutText {
+  readonly encoding: 'utf8' | 'base64';
+}
+
+/** Bytes of the largest body that is unpacked for people: the largest that a vendor sends. */
+const LARGEST = 32 * 1024 * 1024;
+/** Characters of a body, and number of items, that people see. */
+const SHOWN = 64 * 1024;
+const SHOWN_ITEMS = 100;
+/** Longer than any secret: a secret across the cut is replaced first. */
+const OVERLAP = 8 * 1024;
+
+/** @param delivery our number, or the vendor's id. Throws `not_found`. */
+async function showDelivery(partition: OpenWorkspace, { delivery: name }: { readonly delivery: string }, clock: Clock) {
+  const { store, sources } = partition;
+  const { query } = store;
+  const [delivery] = (await deliveriesCalled(partition, name)) ?? [];
+  if (!delivery) throw await noSuchDelivery(partition, name);
+  const [row] = await storedBodies(query, [delivery.id], LARGEST);
+  const stored = row?.body ? { body: row.body, unpacked_length: row.unpacked_length } : undefined;
+  const read = stored && (await readDelivery(sources, delivery, stored));
+  const keys = read ? keysIn(read).slice(0, SHOWN_ITEMS) : [];
+  const about = [...keys, ...(await answeredItem(query, read))];
+  const rows = await findItems(query, keys);
+  return {
+    delivery: {
+      ...delivery,
+      /** The name of the vendor's connector; null for deliveries of the workspace, and for a connection that no longer exists. */
+      connector: sources.get(delivery.connection)?.connector.id ?? null,
+      /** The length of the unpacked body; null if it was purged. */
+      bytes: stored ? (stored.unpacked_length ?? stored.body.length) : null,
+    },
+    verified: VERIFIED[delivery.source],
+    /** Its content, read again from its body with the present connectors and options; null if the body was purged. */
+    read: read ? await describeContent(query, { delivery, read, rows }) : null,
+    /** The changes that wait because of it, and the requests that were sent. */
+    courses: await timelinesOf(query, about, clock.now(), partOf(delivery)),
+    body: stored ? bodyOf(stored) : null,
+  };
+}
+
+const VERIFIED: Readonly<Record<DeliveryOrigin, string>> = {
+  webhook: 'its signature or token, with the webhook secret of the connection, before it was stored',
+  poll: 'worksync asked for it, with the credential of the connection',
+  backfill: 'worksync asked for it, with the credential of the connection',
+  fetch: 'worksync asked for it, with the credential of the connection',
+  answer: 'it is the answer to a request to the workspace',
+  workspace: "its shared key or signature, with the values of the workspace's webhook, before it was stored",
+};
+
+/** Selects the requests that were sent for the delivery; for an answer, the request that it answers. */
+function partOf({ id, key, source }: ListedDelivery): { readonly delivery: number; readonly answer?: string } {
+  const [, answer] = source === 'answer' ? (/^answer:(.*)$/.exec(key) ?? []) : [];
+  return answer === undefined ? { delivery: id } : { delivery: id, answer };
+}
+
+async function answeredItem(query: Scope, read: ReadDelivery | undefined): Promise<ItemKey[]> {
+  if (read?.outcome !== 'answer') return [];
+  const key = (await findEntity(query, read.answer.entity))?.item_key;
+  return key ? [key] : [];
+}
+
+interface ReadFacts {
+  readonly delivery: ListedDelivery;
+  readonly read: ReadDelivery;
+  /** The rows of the shown items. */
+  readonly rows: readonly ItemRow[];
+}
+
+async function describeContent(query: Scope, { delivery, read, rows }: ReadFacts): Promise<DeliveryContent> {
+  if (read.outcome === 'answer') {
+    const { action, entity, sentAt } = read.answer;
+    return { outcome: 'answer', action, entity, sentAt };
+  }
+  if (read.outcome !== 'items') return read;
+  const keys = keysIn(read);
+  const shown = keys.slice(0, SHOWN_ITEMS);
+  const known = await nameItems(query, shown);
+  const said = new Map(read.items.map((item) => [item.key, nameOfItem(item)]));
+  const held = new Map(rows.map((row) => [row.key, row]));
+  const items = shown.map((key) => ({
+    ...(known.get(key) ?? said.get(key) ?? unnamed(key)),
+    decision: decisionOn(delivery, held.get(key)),
+    isFetched: read.references.includes(key),
+  }));
+  return { outcome: 'items', items, count: keys.length, decoded: decodedOf(read.items) };
+}
+
+function unnamed(key: ItemKey): NamedItem {
+  return {
+    key,
+    kind: key.includes(':pull:') ? 'pull_request' : 'work_item',
+    name: key,
+    title: null,
+    url: null,
+    label: key,
+  };
+}
+
+function decisionOn({ id, state }: ListedDelivery, row: ItemRow | undefined): DecidedItem['decision'] {
+  if (state === 'pending') return 'pending';
+  if (!row) return 'unknown';
+  const changes = readDeliveries(row);
+  if (changes.includes(id)) return 'changed';
+  const [oldest] = changes;
+  return oldest === undefined || (changes.length === MOST_DELIVERIES && oldest > id) ? 'forgotten' : 'unchanged';
+}
+
+function decodedOf(items: readonly unknown[]): CutText {
+  const parts: string[] = [];
+  let length = 0;
+  for (const item of items) {
+    if (length > SHOWN) return { text: cleanStart(parts.join('\n'), true), isCut: true };
+    const part = JSON.stringify(item, null, 2);
+    parts.push(part);
+    length += part.length;
+  }
+  const text = parts.join('\n');
+  return { text: cleanStart(text, text.length > SHOWN), isCut: text.length > SHOWN };
+}
+
+function bodyOf(stored: StoredBody): ShownBody | null {
+  try {
+    const bytes = unpackBody(stored);
+    const isCut = bytes.length > SHOWN;
+    const start = bytes.subarray(0, SHOWN + OVERLAP);
+    const text = textOf(start);
+    if (text !== undefined) return { encoding: 'utf8', text: cleanStart(text, isCut), isCut };
+    // A body that is not text is shown as base64, unless it contains a secret.
+    const letters = start.toString('latin1');
+    const isClean = withoutSecrets(letters) === letters;
+    return { encoding: 'base64', text: isClean ? start.subarray(0, SHOWN).toString('base64') : '', isCut };
+  } catch {
+    // The body is damaged; the field `read` contains the reason.
+    return null;
+  }
+}
+
+/** Returns undefined if the bytes are not UTF-8. Leaves out a character that the cut halves. */
+function textOf(bytes: Buffer): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true });
+  } catch {
+    return undefined;
+  }
+}
+
+function cleanStart(text: string, isCut: boolean): string {
+  const clean = withoutSecrets(text.slice(0, SHOWN + OVERLAP));
+  // A secret across the cut is not recognized, because its end may be missing, so the text ends well before the cut.
+  return isCut ? beginningOf(clean, Math.max(0, Math.min(SHOWN, clean.length - OVERLAP))) : clean;
+}
+
+export const timelineOperations = {
+  delivery: operation({ body: z.strictObject({ delivery: textSchema }), run: showDelivery }),
+};

@@ -22,8 +22,9 @@ import {
 import { ownerOf } from '../../store/installation/leases.ts';
 import { type Restore, restoreAll, restoreWorkspace } from '../../store/restore/restore.ts';
 import { planRestore, type RestorePlan } from '../../store/restore/restore-plan.ts';
-import { type Actor, audited } from '../access/audit.ts';
+import { audited } from '../access/audit.ts';
 import { unknownName } from '../named.ts';
+import type { Actor } from '../open-workspace.ts';
 
 /** The operations on the whole database. None of them sends a request to the workspace or to a vendor. */
 

@@ -9,14 +9,6 @@ import { name as validName } from '../../platform/config/values.ts';
 import { shellWord } from '../../platform/lib/own-command.ts';
 import { unknownName } from '../named.ts';
 import { deployFile, deployPaths } from './deploy-templates.ts';
-import {
-  hostPlaceholder,
-  placeholdersIn,
-  refuseWithoutEffect,
-  uncommented,
-  withValue,
-  withValues,
-} from './draft-placeholders.ts';
 
 export interface FirstConfig {
   /** A file of `config/examples/`, without its ending. */
@@ -55,10 +47,7 @@ export function exampleNames(): readonly string[] {
 }
 
 /** The text that a draft starts from: the draft that is there already, else the example. Throws `usage` for an unknown example. */
-export function draftText(
-  { from, name, folder }: Pick<FirstConfig, 'from' | 'name' | 'folder'>,
-  overwrite: boolean,
-): string {
+export function draftText({ from, name, folder }: FirstConfig, overwrite: boolean): string {
   const { path } = placesOf(folder, name);
   return existsSync(path) && !overwrite ? readConfigSource(path) : adapted(readExample(from), { from, name, folder });
 }
@@ -67,7 +56,7 @@ export function draftText(
  * The example for this workspace: with its name in the addresses of webhooks, and with variables of its own where another workspace of
  * the folder uses the same ones, because the key of one workspace must not reach the address of another.
  */
-function adapted(example: string, { from, name, folder }: Pick<FirstConfig, 'from' | 'name' | 'folder'>): string {
+function adapted(example: string, { from, name, folder }: FirstConfig): string {
   const taken = new Set(otherFiles(folder, name).flatMap((path) => neededVariables(readConfigSource(path))));
   const suffix = name.toUpperCase().replaceAll('-', '_');
   return example
@@ -95,7 +84,7 @@ function placesOf(folder: string, name: string) {
 }
 
 /** Variables of a draft that neither the environment nor `.env` sets, apart from those with a default. */
-export function unsetVariables({ path }: Pick<Draft, 'path'>): readonly string[] {
+export function unsetVariables({ path }: Draft): readonly string[] {
   const { variables } = commandEnvironment({ config: path });
   return neededVariables(readConfigSource(path)).filter((name) => !variables[name] && !variables[`${name}_FILE`]);
 }
@@ -111,7 +100,7 @@ function neededVariables(content: string): readonly string[] {
  *
  * @param bytes of the secret
  */
-export function generatedSecret({ path }: Pick<Draft, 'path'>, variable: string, bytes: Buffer): string | undefined {
+export function generatedSecret({ path }: Draft, variable: string, bytes: Buffer): string | undefined {
   const lines = readConfigSource(path).split('\n');
   const line = lines.find((each) => each.includes(variable) && each.includes('openssl rand'));
   if (line === undefined) return undefined;
@@ -279,12 +268,12 @@ function quoteFor(value: string): string | undefined {
 }
 
 /** The variable of the workspace key, if it is in `.env`, where it can be replaced. */
-export function replaceableKey({ path }: Pick<Draft, 'path'>): string | undefined {
+export function replaceableKey({ path }: Draft): string | undefined {
   const [, name = ''] = /^ +apiKey: *\$\{(\w{1,100})\}/m.exec(readConfigSource(path)) ?? [];
   return commandEnvironment({ config: path }).file?.used.includes(name) ? name : undefined;
 }
 
-export function replaceInEnvFile({ envFile }: Pick<Draft, 'envFile'>, name: string, value: string): void {
+export function replaceInEnvFile({ envFile }: Draft, name: string, value: string): void {
   const line = new RegExp(`^([ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=).*$`, 'gm');
   const changed = readConfigSource(envFile).replaceAll(line, (_, start: string) => `${start}${quoted(value)}`);
   writeFileSync(envFile, changed);
@@ -320,4 +309,85 @@ function problemOfName(given: string): string | undefined {
 export function refuseWrongName(flag: string, given: string): void {
   const reason = problemOfName(given);
   if (reason !== undefined) throw new SyncError('usage', `${flag} ${given}: ${reason}`);
+}
+
+/** The repository of the example that works as it is. */
+export const SAMPLE_REPOSITORY = 'octokit/webhooks.js';
+/** Separates the values of a workspace file. */
+const BETWEEN_VALUES = /[\s"'`,[\]{}]+/;
+/** A key that an example leaves out, such as `# host: gitlab.example.com`. */
+const COMMENTED_KEY = /^(\s*)# ([a-z]\w*: .*)$/;
+const COMMENTED_HOST = /^[ \t]*# host: (\S+)$/m;
+
+/** The values of a draft that everybody must replace, apart from the address of the workspace. */
+export function placeholdersIn(content: string): readonly string[] {
+  return placeholdersAmong(valuesOf(uncommented(content)));
+}
+
+/** The host of a server of one's own, in a comment; undefined in a draft that has no such key. */
+export function hostPlaceholder(content: string): string | undefined {
+  return COMMENTED_HOST.exec(content)?.[1];
+}
+
+function uncommented(content: string): string {
+  return content
+    .split('\n')
+    .filter((line) => !/^\s*#/.test(line))
+    .join('\n');
+}
+
+/** Puts a value in the place of a placeholder. Uncomments the keys that have it, if it stands in comments only. */
+function withValue(content: string, placeholder: string, value: string): string {
+  const isInUse = uncommented(content).includes(placeholder);
+  const lines = content.split('\n').map((line) => {
+    const [, indent, key = ''] = COMMENTED_KEY.exec(line) ?? [];
+    return !isInUse && valuesOf(key).includes(placeholder) ? `${indent}${key}` : line;
+  });
+  return lines.join('\n').replaceAll(placeholder, () => value);
+}
+
+function withValues(content: string, values: Readonly<Record<string, string>>): string {
+  return Object.entries(values).reduce(
+    (filled, [placeholder, value]) => withValue(filled, placeholder, value),
+    content,
+  );
+}
+
+/** Throws `usage` for a value that has no effect in the draft. Accepts a value that an earlier run has put in place of its placeholder. */
+function refuseWithoutEffect(content: string, values: Readonly<Record<string, string>>): void {
+  const active = uncommented(content);
+  const wasSet = (placeholder: string, value: string) =>
+    (isPlaceholder(placeholder) || placeholder === SAMPLE_REPOSITORY) && value !== '' && active.includes(value);
+  const lost = Object.entries(values).find(
+    ([placeholder, value]) =>
+      uncommented(withValue(content, placeholder, value)) === active && !wasSet(placeholder, value),
+  );
+  if (lost === undefined) return;
+  const known = [
+    ...placeholdersAmong([...valuesOf(active), ...content.split('\n').flatMap(commentedValues)]),
+    ...(active.includes(SAMPLE_REPOSITORY) ? [SAMPLE_REPOSITORY] : []),
+  ];
+  throw new SyncError('usage', `--set ${lost.join('=')}: the draft has no placeholder ${lost[0]}`, {
+    hint: `Its placeholders: ${known.join(', ') || 'none'}.`,
+  });
+}
+
+function commentedValues(line: string): readonly string[] {
+  return valuesOf(COMMENTED_KEY.exec(line)?.[2] ?? '');
+}
+
+function valuesOf(text: string): readonly string[] {
+  return text.split(BETWEEN_VALUES).map((value) => value.replace(/:$/, ''));
+}
+
+function placeholdersAmong(values: readonly string[]): readonly string[] {
+  const found = new Set(values.filter(isPlaceholder));
+  return [...found].filter((text) => ![...found].some((other) => text.startsWith(`${other}/`)));
+}
+
+/** A UUID that an example has in place of an id of its own. */
+const ZERO_UUID = /^0{8}-0{4}-[04]0{3}-[08]0{3}-0{12}$/;
+
+function isPlaceholder(text: string): boolean {
+  return text.startsWith('your-') || text === 'YOURKEY' || text.includes('example.com') || ZERO_UUID.test(text);
 }

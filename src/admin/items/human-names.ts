@@ -1,12 +1,103 @@
 import { type EntityKind, taskOfLinkRead } from '../../model/change.ts';
 import { entityLabel } from '../../model/entity-label.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import { displayNameOf, type Item, type ItemKey } from '../../model/item.ts';
+import { type Task, taskName } from '../../model/task.ts';
+import { didYouMean } from '../../platform/lib/nearest.ts';
 import { findEntities } from '../../store/changes/entities.ts';
-import { itemLabels } from '../../store/items/items.ts';
-import { tasksByIds } from '../../store/tasks/cached-tasks.ts';
+import { itemsNamed } from '../../store/items/item-names.ts';
+import {
+  existingItems,
+  itemLabels,
+  itemsAtUrl,
+  itemsByDisplayName,
+  itemsNamingFirst,
+  itemsOfTask,
+  namesWithPrefix,
+} from '../../store/items/items.ts';
+import { tasksByIds, tasksByKeys } from '../../store/tasks/cached-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
+import type { Rules } from '../../sync/reconcile/context.ts';
+import { nameOf } from '../../sync/reconcile/link-rules/lookup-names.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
-import { type FoundTask, foundTask } from './find-named.ts';
+
+export interface FoundTask {
+  readonly taskId: string;
+  /** The id where tasks have no keys. */
+  readonly key: string;
+  readonly name: string;
+}
+
+/** By its key or its id. */
+export async function findTask(query: Scope, target: string): Promise<FoundTask | undefined> {
+  const key = target.toUpperCase();
+  const byKey = (await tasksByKeys(query, [key])).get(key);
+  const [task = byKey] = await tasksByIds(query, [target]);
+  return task && foundTask(task);
+}
+
+export async function cachedTasks(query: Scope, of: readonly Pick<Task, 'taskId'>[]) {
+  const ids = of.map(({ taskId }) => taskId);
+  return new Map((await tasksByIds(query, ids)).map((task) => [task.taskId, task]));
+}
+
+/** Returns the task with this key or id. Throws `not_found` if there is none. */
+export async function requireTask(query: Scope, target: string): Promise<FoundTask> {
+  const task = await findTask(query, target);
+  if (task) return task;
+  throw new SyncError('not_found', `worksync knows no task ${target}`, {
+    hint: 'Give its key, such as BUG-12, or its id. "worksync tasks list" lists the tasks of the workspace.',
+  });
+}
+
+export function foundTask(task: Task): FoundTask {
+  return { taskId: task.taskId, key: task.key, name: taskName(task) };
+}
+
+/** Items by key, address in any spelling, or what people call them. */
+export async function findItems(query: Scope, target: string, { links }: Pick<Rules, 'links'>): Promise<ItemKey[]> {
+  const exact = await existingItems(query, [target]);
+  if (exact.length > 0) return exact;
+  const addresses = links.namesOfAddress(target);
+  const isAddress = addresses.length > 0;
+  const named = await itemsNamed(query, isAddress ? addresses : [target.toUpperCase()]);
+  if (named.length > 0) return [...new Set(named.map(({ itemKey }) => itemKey))];
+  return isAddress ? itemsAtUrl(query, target) : itemsByDisplayName(query, target);
+}
+
+/** Items of one task that an answer is about: a template may name a task in every item, and nobody reads more. */
+export const MOST_ABOUT = 200;
+
+/** The items that name more than worksync reads; the first `MOST_ABOUT` of them. */
+export async function itemsWithLongLists(query: Scope): Promise<ItemKey[]> {
+  return itemsNamingFirst(query, [nameOf.leftOut], MOST_ABOUT);
+}
+
+/** The items that a task is linked to, or that name it; the first `MOST_ABOUT` of them. */
+export async function itemsAbout(query: Scope, { taskId, key }: Pick<FoundTask, 'taskId' | 'key'>): Promise<ItemKey[]> {
+  return itemsOfTask(query, { taskId, names: [key, nameOf.taskId(taskId)], most: MOST_ABOUT });
+}
+
+/** Names that are looked through for one that was meant. */
+const LOOKED_THROUGH = 200;
+
+/** Cut by hand: a pattern would look at each run of digits from each of its places. */
+function withoutNumber(name: string): string {
+  let end = name.length;
+  while (end > 0 && '0123456789'.includes(name[end - 1] as string)) end--;
+  return name.slice(0, end);
+}
+
+/** The error for a name that leads to nothing; suggests the nearest one. */
+export async function noSuchItem(query: Scope, target: string): Promise<SyncError> {
+  // `acme/app#99` → `acme/app#`: what people mistype most is the number, and one index range has the others.
+  const start = withoutNumber(target);
+  const names = await namesWithPrefix(query, start === '' ? target : start, LOOKED_THROUGH);
+  const others = names.length > 0 ? names : await namesWithPrefix(query, target.slice(0, 3), LOOKED_THROUGH);
+  return new SyncError('not_found', `worksync knows no item and no task ${target}${didYouMean(target, others)}`, {
+    hint: 'Give its address, its key, or what people call it, such as acme/app#7 or ENG-12.',
+  });
+}
 
 /** An item with its name for people. */
 export interface NamedItem {

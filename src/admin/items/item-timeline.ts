@@ -7,11 +7,9 @@ import { tasksByIds } from '../../store/tasks/cached-tasks.ts';
 import { explainItem } from '../../sync/reconcile/explain.ts';
 import { deliveriesThatChanged } from '../deliveries/deliveries.ts';
 import { timelinesOf } from '../deliveries/timelines.ts';
-import type { OpenWorkspace } from '../open-workspace.ts';
-import { operation, textSchema } from '../operation.ts';
+import { type OpenWorkspace, operation, textSchema } from '../open-workspace.ts';
 import { explainStatuses, tasksOf } from '../tasks/links.ts';
-import { type FoundTask, findItems, findTask, foundTask, itemsAbout, noSuchItem } from './find-named.ts';
-import { nameOfItem } from './human-names.ts';
+import { type FoundTask, findItems, findTask, foundTask, itemsAbout, nameOfItem, noSuchItem } from './human-names.ts';
 
 export type ShownItems = Awaited<ReturnType<typeof showItems>>;
 export type ShownItem = NonNullable<Awaited<ReturnType<typeof showItem>>>;

@@ -8,8 +8,7 @@ import { readCounts, sumOf } from '../../store/status/counts.ts';
 import { readLastDueAt } from '../../store/status/queue-status.ts';
 import type { Throttle } from '../../sync/quota/throttle.ts';
 import { leastOfOthers, QUARTER, quarterOf } from '../../sync/quota/window-ledger.ts';
-import type { OpenWorkspace } from '../open-workspace.ts';
-import { emptySchema, operation } from '../operation.ts';
+import { emptySchema, type OpenWorkspace, operation } from '../open-workspace.ts';
 
 /** The present quota of one workspace, and a forecast for the pending requests. Times are epoch milliseconds. */
 export type QuotaReport = Awaited<ReturnType<typeof describeQuota>>;

@@ -8,8 +8,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { sharedFileSystemOf } from '../../platform/lib/folders.ts';
 import { refusalOfNotices } from '../../store/items/notices.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { withHost, withoutServer } from '../connections/finding-host.ts';
-import { checkHooks } from '../connections/hooks.ts';
+import { checkHooks, withHost, withoutServer } from '../connections/connections.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { checkWorkspace, failed } from '../workspace/check-workspace.ts';
 import {
@@ -20,9 +19,9 @@ import {
   judgeFileSystem,
   judgeOthers,
   judgeQuota,
+  judgeServer,
   judgeVersion,
 } from './check-facts.ts';
-import { judgeServer } from './check-server.ts';
 import type { ServedDaemon } from './whole-status.ts';
 
 const LONGEST_CHECK = 30_000;
@@ -120,28 +119,32 @@ type Ground = Pick<ServedDaemon, 'version' | 'installation' | 'serverClocks'>;
 
 /** Reports connections, of one or several workspaces, that share a value of which each needs its own. */
 function shared(partitions: readonly OpenWorkspace[]): Finding[] {
-  const seen = new Map<string, string>();
-  const findings: Finding[] = [];
-  for (const partition of partitions)
-    for (const { name, connector, options } of partition.connections) {
-      const exclusive = connector.exclusive?.(options);
-      if (exclusive === undefined) continue;
-      const subject = `${partition.name}: ${name}`;
-      const other = seen.get(exclusive);
-      if (other !== undefined) findings.push(sharing(subject, exclusive, other));
-      seen.set(exclusive, subject);
-    }
-  return findings;
-}
-
-function sharing(subject: string, what: string, other: string): Finding {
-  const message = `${what} also serves "${other}": both share one webhook and one limit`;
-  return {
+  const all = partitions.flatMap((partition) =>
+    partition.connections.map(({ name, connector, options }) => ({
+      key: connector.exclusive?.(options),
+      subject: `${partition.name}: ${name}`,
+    })),
+  );
+  return repeated(all, ({ key, subject }, other) => ({
     level: 'warning',
     subject,
-    message,
+    message: `${key} also serves "${other.subject}": both share one webhook and one limit`,
     hint: 'Use one for each workspace, in one connection.',
-  };
+  }));
+}
+
+/** Describes each thing that has the key of an earlier one, with the last of those. */
+function repeated<Each extends { readonly key: string | undefined }>(
+  all: readonly Each[],
+  describe: (each: Each, other: Each) => Finding,
+): Finding[] {
+  const seen = new Map<string, Each>();
+  return all.flatMap((each) => {
+    if (each.key === undefined) return [];
+    const other = seen.get(each.key);
+    seen.set(each.key, each);
+    return other === undefined ? [] : [describe(each, other)];
+  });
 }
 
 async function checkPartition(partition: OpenWorkspace, clock: Clock): Promise<Finding[]> {
@@ -252,27 +255,16 @@ async function checkStatus(
 
 /** Two connections that follow the same unit do the same work twice. */
 async function overlaps({ name, connections }: OpenWorkspace): Promise<Finding[]> {
-  const seen = new Map<string, string>();
-  const findings: Finding[] = [];
-  for (const {
-    name: connection,
-    connector,
-    options,
-    connection: { units },
-  } of connections) {
+  const all = [];
+  for (const { name: own, connector, options, connection } of connections) {
     // If the units cannot be listed, the connection's own check reports why.
-    const listed = await units(AbortSignal.timeout(LONGEST_CHECK)).catch(() => []);
-    for (const unit of listed) {
-      const key = `${connector.id} ${connector.host(options)} ${unit}`;
-      const other = seen.get(key);
-      if (other !== undefined) findings.push(overlap(`${name}: ${connection}`, unit, other));
-      seen.set(key, connection);
-    }
+    const units = await connection.units(AbortSignal.timeout(LONGEST_CHECK)).catch(() => []);
+    all.push(...units.map((unit) => ({ own, unit, key: `${connector.id} ${connector.host(options)} ${unit}` })));
   }
-  return findings;
-}
-
-function overlap(subject: string, unit: string, other: string): Finding {
-  const message = `"${other}" follows ${unit} too`;
-  return { level: 'warning', subject, message, hint: 'Name it in only one of the two.' };
+  return repeated(all, ({ own, unit }, other) => ({
+    level: 'warning',
+    subject: `${name}: ${own}`,
+    message: `"${other.own}" follows ${unit} too`,
+    hint: 'Name it in only one of the two.',
+  }));
 }

@@ -1,5 +1,4 @@
-import type { OwnershipAge } from '../../cluster/lease-holder.ts';
-import type { Peer } from '../../cluster/peers.ts';
+import type { OwnershipAge, Peer } from '../../cluster/lease-holder.ts';
 import type { NamedUnit } from '../../model/names.ts';
 import { ACTIVITY, complete, STORED, type TypeOf } from '../../store/status/status-shape.ts';
 import type { HookReport } from '../../sync/intake/hook-watch.ts';

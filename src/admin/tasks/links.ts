@@ -40,9 +40,8 @@ import {
   itemsWithLongLists,
   MOST_ABOUT,
   requireTask,
-} from '../items/find-named.ts';
-import type { OpenWorkspace } from '../open-workspace.ts';
-import { operation, textSchema } from '../operation.ts';
+} from '../items/human-names.ts';
+import { type OpenWorkspace, operation, textSchema } from '../open-workspace.ts';
 
 /** A thing that people name by its address, its key, or its usual name. */
 const targetSchema = z.strictObject({ target: textSchema });

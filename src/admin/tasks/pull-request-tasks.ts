@@ -5,7 +5,7 @@ import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } f
 import { anyTaskId, highestTaskKeys } from '../../store/tasks/cached-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
-import { cachedTasks } from '../items/find-named.ts';
+import { cachedTasks } from '../items/human-names.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { type PullRequestQuery, repositoryOf } from './ci-job.ts';
 import { explainLinks } from './links.ts';

@@ -12,6 +12,12 @@ import { mayCover } from '../tasks/pull-request-tasks.ts';
 type Workflow = NonNullable<WorkspaceConfig['rules']['workflow']>;
 type Rule = Workflow['rules'][number];
 
+interface NamedRule {
+  readonly rule: Rule;
+  /** `rule 2 of rules.workflow` */
+  readonly name: string;
+}
+
 /** The statuses and labels of the listed tasks, as the server spells them. */
 export interface TaskValues {
   readonly statuses: ReadonlySet<string>;
@@ -66,13 +72,10 @@ function itemSource(connection: ActiveConnection): ItemSource {
   };
 }
 
-export function workflowFindings(
-  config: WorkspaceConfig,
-  { statuses, labels, pullRequests, sources }: WorkspaceFacts,
-  subject: string,
-): Finding[] {
+export function workflowFindings(config: WorkspaceConfig, facts: WorkspaceFacts, subject: string): Finding[] {
   const { workflow } = config.rules;
   if (workflow === undefined) return [];
+  const isOnServer = config.workspace.url !== undefined;
   const rules = workflow.rules.map((rule, index) => ({ rule, name: `rule ${index + 1} of rules.workflow` }));
   const warnings = [
     ...rules.flatMap(({ rule, name }, index) => {
@@ -87,21 +90,16 @@ export function workflowFindings(
         `${name} has "force": it undoes what people do${from ? ', and its "from" has no effect' : ''}`,
         'Leave "force" out unless you want that.',
       ]),
-    ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, pullRequests)),
-    ...rules.flatMap(({ rule, name }) => withoutItems(rule.when, name, sources)),
-    ...rules.flatMap(({ rule, name }) => unknownRepository(rule, name, { pullRequests, sources })),
-    ...rules.flatMap(({ rule, name }) =>
-      unknownFrom(rule, name, { named: statusNames(config.workspace.statuses), statuses }),
-    ),
-    ...rules.flatMap(({ rule, name }) => (config.workspace.url === undefined ? [] : unknownLabels(rule, name, labels))),
+    ...rules.flatMap((each) => unknownBase(each, facts)),
+    ...rules.flatMap(({ rule, name }) => withoutItems(rule.when, name, facts.sources)),
+    ...rules.flatMap((each) => unknownRepository(each, facts)),
+    ...rules.flatMap((each) => unknownFrom(each, facts, statusNames(config.workspace.statuses))),
+    ...rules.flatMap((each) => (isOnServer ? unknownLabels(each, facts) : [])),
     ...missingEvents(config, workflow),
     ...finalMerged(config, rules),
   ].map(([message, hint]): Finding => ({ level: 'warning', subject, message: message ?? '', hint: hint ?? '' }));
-  return [
-    ...warnings,
-    ...unknownStatuses(config, workflow, statuses, subject),
-    ...addedLabels(config, workflow, labels, subject),
-  ];
+  const remarks = isOnServer ? [...unknownStatuses(config, workflow, facts), ...addedLabels(workflow, facts)] : [];
+  return [...warnings, ...remarks.map((message): Finding => ({ level: 'ok', subject, message }))];
 }
 
 /** Whether a rule applies to each item to which a later one applies. */
@@ -134,7 +132,7 @@ function namesIn(names: NonNullable<Names>): readonly string[] {
 }
 
 /** Warns of a base that no open pull request has, because its name may be misspelt. */
-function unknownBase({ when }: Rule, name: string, pullRequests: readonly OpenPullRequest[]): string[][] {
+function unknownBase({ rule: { when }, name }: NamedRule, { pullRequests }: WorkspaceFacts): string[][] {
   const bases = pullRequests.flatMap(({ baseBranch, defaultBranch }) =>
     baseBranch === null ? [] : { baseBranch, ...(defaultBranch !== null && { defaultBranch }) },
   );
@@ -185,7 +183,7 @@ function uncovered(when: Conditions, name: string, sources: readonly ItemSource[
 }
 
 /** Warns of a label that no task has and that is spelt almost like one that a task has. */
-function unknownLabels({ set }: Rule, name: string, labels: ReadonlySet<string>): string[][] {
+function unknownLabels({ rule: { set }, name }: NamedRule, { labels }: WorkspaceFacts): string[][] {
   const unknown = [...(set.addLabels ?? []), ...(set.removeLabels ?? [])].filter((label) => !labels.has(label));
   return unknown.flatMap((label) => {
     const known = nearest(label, [...labels]);
@@ -196,25 +194,17 @@ function unknownLabels({ set }: Rule, name: string, labels: ReadonlySet<string>)
 }
 
 /** Lists labels that rules add and no task has at present: a label must exist in the workspace. */
-function addedLabels(
-  { workspace }: WorkspaceConfig,
-  { rules }: Workflow,
-  labels: ReadonlySet<string>,
-  subject: string,
-) {
-  if (workspace.url === undefined) return [];
+function addedLabels({ rules }: Workflow, { labels }: WorkspaceFacts): string[] {
   const missing = [...new Set(rules.flatMap(({ set }) => set.addLabels ?? []))].filter((label) => !labels.has(label));
   if (missing.length === 0) return [];
-  const message = `no task has these labels at present, which rules add: ${missing.join(', ')}; they must exist in the workspace`;
-  return [{ level: 'ok' as const, subject, message }];
+  return [
+    `no task has these labels at present, which rules add: ${missing.join(', ')}; they must exist in the workspace`,
+  ];
 }
 
 /** Warns of a repository that no connection covers. In a rule for pull requests alone, also of one without an open pull request. */
-function unknownRepository(
-  { when }: Rule,
-  name: string,
-  { pullRequests, sources }: Pick<WorkspaceFacts, 'pullRequests' | 'sources'>,
-): string[][] {
+function unknownRepository({ rule: { when }, name }: NamedRule, facts: WorkspaceFacts): string[][] {
+  const { pullRequests, sources } = facts;
   const missing = uncovered(when, name, sources);
   if (missing.length > 0) return missing;
   if (when.repository === undefined || when.workItem !== undefined || pullRequests.length === 0) return [];
@@ -232,12 +222,8 @@ function shortList(names: readonly string[]): string {
 }
 
 /** Warns of a status in `from` that neither worksync nor a task has, because it may be misspelt. */
-function unknownFrom(
-  { from = [] }: Rule,
-  name: string,
-  { named, statuses }: { readonly named: readonly string[]; readonly statuses: ReadonlySet<string> },
-): string[][] {
-  const unknown = from.filter((status) => !named.includes(status) && !statuses.has(status));
+function unknownFrom({ rule, name }: NamedRule, { statuses }: WorkspaceFacts, named: readonly string[]): string[][] {
+  const unknown = (rule.from ?? []).filter((status) => !named.includes(status) && !statuses.has(status));
   if (unknown.length === 0) return [];
   const message = `"from" of ${name} names statuses that no task has: ${unknown.join(', ')}`;
   return [[message, `worksync knows ${named.join(', ')}; name others as the workspace spells them.`]];
@@ -253,10 +239,7 @@ function missingEvents({ connections }: WorkspaceConfig, { rules }: Workflow): s
 }
 
 /** `merged` is a final status, and write-back closes the items of finished tasks. */
-function finalMerged(
-  { connections }: WorkspaceConfig,
-  rules: readonly { readonly rule: Rule; readonly name: string }[],
-): string[][] {
+function finalMerged({ connections }: WorkspaceConfig, rules: readonly NamedRule[]): string[][] {
   const closing = connections.filter(({ writeBack }) => writeBack.close).map(({ name }) => name);
   const setting = rules.find(({ rule }) => rule.set.status === 'merged');
   if (closing.length === 0 || setting === undefined) return [];
@@ -265,20 +248,17 @@ function finalMerged(
 }
 
 /** A status that no task has may be unknown to the server. */
-function unknownStatuses(
-  { workspace }: WorkspaceConfig,
-  { preset, rules }: Workflow,
-  shown: ReadonlySet<string>,
-  subject: string,
-): Finding[] {
-  if (workspace.url === undefined || shown.size === 0) return [];
+function unknownStatuses({ workspace }: WorkspaceConfig, workflow: Workflow, { statuses }: WorkspaceFacts): string[] {
+  if (statuses.size === 0) return [];
+  const { preset, rules } = workflow;
   const standard = preset === undefined ? [] : ['in_progress', 'review', 'completed'];
   const wanted = new Set<string>([...standard, ...rules.flatMap(({ set }) => set.status ?? [])]);
   const missing = statusNames(workspace.statuses)
     .filter((status) => wanted.has(status))
     .map((status) => serverStatus(workspace.statuses, status))
-    .filter((word) => !shown.has(word));
+    .filter((word) => !statuses.has(word));
   if (missing.length === 0) return [];
-  const message = `no task has these statuses yet, which rules set: ${missing.join(', ')}; if the workspace refuses one, worksync leaves it out`;
-  return [{ level: 'ok', subject, message }];
+  return [
+    `no task has these statuses yet, which rules set: ${missing.join(', ')}; if the workspace refuses one, worksync leaves it out`,
+  ];
 }

@@ -6,7 +6,7 @@ import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../../store
 import { RECORDS_PER_PAGE } from '../../sync/outbox/list-pages.ts';
 import { updateFormOf } from '../../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../../workspace-api/contract.ts';
-import { withHost } from '../connections/finding-host.ts';
+import { withHost } from '../connections/connections.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { describeMirror } from '../status/describe-open-workspace.ts';
 import { checkRules, type TaskValues } from './check-rules.ts';

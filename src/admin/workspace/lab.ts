@@ -19,8 +19,7 @@ import type { Evaluation, EvaluationContext, Rules } from '../../sync/reconcile/
 import { EvaluationQueue } from '../../sync/reconcile/evaluate.ts';
 import { digestOf, rulesEvaluatedBy } from '../../sync/reconcile/reconcile.ts';
 import { desiredLinks, mentionsToStore, resolveReadOnly } from '../../sync/reconcile/resolve.ts';
-import type { OpenWorkspace, TriedConfig } from '../open-workspace.ts';
-import { ANSWER_MS, countSchema, operation } from '../operation.ts';
+import { ANSWER_MS, countSchema, type OpenWorkspace, operation, type TriedConfig } from '../open-workspace.ts';
 
 export const EFFECTS_OF_RULES = [
   'add-link',

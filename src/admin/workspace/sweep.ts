@@ -5,8 +5,7 @@ import { countListed, findRunningSweep, readSweeps } from '../../store/workspace
 import type { Scope } from '../../store/workspace-scope.ts';
 import { SWEEP } from '../../sync/outbox/sweep-jobs.ts';
 import { entityNamesOf } from '../items/human-names.ts';
-import type { OpenWorkspace } from '../open-workspace.ts';
-import { emptySchema, operation } from '../operation.ts';
+import { emptySchema, type OpenWorkspace, operation } from '../open-workspace.ts';
 
 export type SweepProgress = Awaited<ReturnType<typeof sweepProgress>>;
 

@@ -1,13 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Answered, Routes } from '../../workspace-api/contract.ts';
-import { durationOption, readDuration } from '../patience.ts';
-import { print, type Setting, say, sessionOf } from '../setting.ts';
+import { type AddCommands, durationOption, print, readDuration, type Setting, say, sessionOf } from '../command.ts';
 import { addShorthands, type Shorthand } from '../shorthand.ts';
 import { printable, table } from '../words.ts';
-import { withOAuth } from '../workspace-client.ts';
-import { type PersonFlags, workspaceCommand } from '../workspace-command.ts';
-import { createKey, type KeyFile, keyFile } from './api-key-file.ts';
-import { type RotationEvent, rotateKey, SHORTEST_QUIET } from './key-rotation.ts';
+import { type PersonFlags, withOAuth, workspaceCommand } from '../workspace-command.ts';
+import { createKey, type KeyFile, keyFile, type RotationEvent, rotateKey, SHORTEST_QUIET } from './key-rotation.ts';
 
 type ApiKey = Answered<Routes['listApiKeys']>['apiKeys'][number];
 type CreatedKey = ApiKey & { readonly secret?: string };
@@ -57,14 +54,14 @@ function columnsOf({ apiKeyId, status, keyPrefix, description, lastUsedAt }: Api
   return [apiKeyId, status, `${keyPrefix}…`, used, printable(description)];
 }
 
-export function addKeys(program: Command, setting: Setting): void {
+export const addKeys: AddCommands = (program, setting) => {
   const group = program
     .command('keys')
     .description("the workspace's API keys: list, create, revoke, rotate (needs an owner's or admin's OAuth token)")
     .exitOverride();
   addShorthands(group, ROWS, setting, true);
   addRotate(group, setting);
-}
+};
 
 interface CreateFlags {
   readonly description: string;

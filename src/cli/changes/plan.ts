@@ -1,13 +1,11 @@
-import type { Command } from 'commander';
 import type { AppliedPlan, ShownPlan } from '../../admin/changes/plan.ts';
 import { describeLabEnd, laterCondition } from '../../admin/labels.ts';
 import type { EffectOfRules, LabReport, LabSample } from '../../admin/workspace/lab.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import { PARTIAL, type Setting, wholeNumber } from '../setting.ts';
+import { type AddCommands, PARTIAL, wholeNumber } from '../command.ts';
 import { lastSent, plural, printable, span } from '../words.ts';
-import type { CommandContext } from '../workspace-client.ts';
-import { requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
+import { type CommandContext, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 const NAMED = 5;
 
@@ -21,7 +19,7 @@ type PlanFlags = WorkspaceFlags & { readonly apply?: string; readonly limit: num
  * `worksync plan`: what would be written, and how long that takes; `--apply` sends exactly that. `--config` with another file than
  * the one in use: what that file would change.
  */
-export function addPlan(program: Command, setting: Setting): void {
+export const addPlan: AddCommands = (program, setting) => {
   requestCommand(program, setting, {
     usage: 'plan',
     description: 'show what would be written, in how many requests, and how long that takes; uses no quota',
@@ -46,7 +44,7 @@ export function addPlan(program: Command, setting: Setting): void {
       '--apply <id>',
       'send the plan of that id, also what the guard holds; refused if the plan would write something else now',
     );
-}
+};
 
 /** Tries the file that `--config` names. Absent: nothing is tried. */
 async function tryFile(flags: PlanFlags, { request, config }: CommandContext): Promise<LabReport | undefined> {

@@ -1,12 +1,12 @@
-import type { Command } from 'commander';
-import type { ListedChange, ShownChange } from '../../admin/changes/waiting-changes.ts';
-import { CHANGE_STATES, type ChangeState } from '../../model/change.ts';
+import type { ListedChange, NamedHeldChanges, ShownChange } from '../../admin/changes/waiting-changes.ts';
+import { CHANGE_STATES, type ChangeState, HELD_CLASSES, type HeldClass } from '../../model/change.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { eachOf, type Setting, wholeNumber } from '../setting.ts';
+import { asTyped } from '../../platform/lib/own-command.ts';
+import { type AddCommands, eachOf, wholeNumber } from '../command.ts';
 import { plural, printable, span } from '../words.ts';
 import { operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
-export const NAMED =
+const NAMED =
   'Name the changes of an item by the item: acme/app#7, ENG-12, or an address. "worksync changes show" names each of them alone.';
 
 type ListFlags = WorkspaceFlags & { readonly state?: readonly ChangeState[]; readonly limit: number };
@@ -16,7 +16,7 @@ worksync forgets the changes, but not what the workspace should hold: a later ch
 ${NAMED}`;
 
 /** Adds the commands about the changes that wait to be written to the workspace. */
-export function addChanges(program: Command, setting: Setting): void {
+export const addChanges: AddCommands = (program, setting) => {
   const group = program
     .command('changes')
     .description('what waits to be written to the workspace: list, show, retry, drop')
@@ -62,7 +62,7 @@ export function addChanges(program: Command, setting: Setting): void {
       return { text: `dropped: ${plural(dropped.length, 'change')}`, json: [{ dropped }] };
     },
   }).option('--yes', 'drop them; without it the command only shows which they are');
-}
+};
 
 function unconfirmed(found: readonly ShownChange[]): SyncError {
   const names = found.map(({ entity, kind, name }) => printable(`  ${name ?? entity}: ${NOUNS[kind]}`));
@@ -100,4 +100,50 @@ function describeWhole(change: ShownChange, now: number): string {
     `    desired  ${side(desired)}`,
     `    known    ${side(known)}`,
   ].join('\n');
+}
+
+/** Changes shown of each class: enough to see what they are. */
+const SAMPLES = 10;
+
+type ReleaseFlags = WorkspaceFlags & { readonly [Class in HeldClass | 'all']?: boolean };
+
+/** `worksync held`: the changes that need approval, and their release. */
+export const addHeld: AddCommands = (program, setting) => {
+  const group = program.command('held').description('changes that need approval: list, release').exitOverride();
+  operationCommand(group, setting, {
+    usage: 'list',
+    description: 'list what is held, and why (the default)',
+    example: 'held --json',
+    isDefault: true,
+    operation: 'held',
+    body: () => ({ samples: SAMPLES }),
+    text: describeHeld,
+  });
+  operationCommand(group, setting, {
+    usage: 'release [change...]',
+    description: 'release held changes, whatever the limits say; a refused one is sent again',
+    example: 'held release --removals',
+    help: `\n${NAMED}`,
+    operation: 'release',
+    body(flags: ReleaseFlags, entities: readonly string[]) {
+      const named = HELD_CLASSES.filter((each) => flags[each]);
+      return { classes: flags.all || named.length + entities.length === 0 ? HELD_CLASSES : named, entities };
+    },
+    text: ({ released }) => `released: ${plural(released, 'change')}`,
+  })
+    .option('--removals', 'links to be removed and records to be closed')
+    .option('--creations', 'records, links and tasks to be created')
+    .option('--repairs', 'records that a sweep found changed')
+    .option('--statuses', 'changes of task statuses')
+    .option('--refused', 'changes that the workspace refused')
+    .option('--all', 'everything that is held (the default)');
+};
+
+function describeHeld(held: NamedHeldChanges): string {
+  const lines = HELD_CLASSES.filter((each) => held[each].count > 0).flatMap((each) => [
+    asTyped(`${each}: ${held[each].count} held; "worksync held release --${each}" releases them`),
+    ...held[each].samples.map(({ label, error }) => printable(`  ${label}${error === null ? '' : `  ${error}`}`)),
+    ...(held[each].count > held[each].samples.length ? ['  …'] : []),
+  ]);
+  return lines.length === 0 ? 'nothing is held' : lines.join('\n');
 }

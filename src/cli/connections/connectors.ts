@@ -1,6 +1,5 @@
-import type { Command } from 'commander';
 import type { Connector } from '../../connectors/connector.ts';
-import { print } from '../setting.ts';
+import { type AddCommands, print } from '../command.ts';
 import { table } from '../words.ts';
 
 const HELP = `
@@ -9,7 +8,7 @@ Every connector has all flags; those that it does not name are false. With --jso
 Example: worksync connectors --json`;
 
 /** `worksync connectors`: the connectors of this version. */
-export function addConnectors(program: Command): void {
+export const addConnectors: AddCommands = (program) => {
   program
     .command('connectors')
     .description('list the connectors, what each vendor can do, and the options of a connection')
@@ -22,7 +21,7 @@ export function addConnectors(program: Command): void {
       const listed = await Promise.all(sorted.map(listedAs));
       print(json ? listed.map((each) => JSON.stringify(each)).join('\n') : listed.map(describe).join('\n\n'));
     });
-}
+};
 
 async function listedAs({ id, title, publicHost, capabilities, git, options }: Connector<unknown>) {
   const { CAPABILITY_DEFAULTS } = await import('../../connectors/connector.ts');

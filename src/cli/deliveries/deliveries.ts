@@ -1,18 +1,28 @@
 import type { Command } from 'commander';
 import type { Refused } from '../../admin/access/refused.ts';
 import type { Answered } from '../../admin/admin-operations.ts';
+import type { Status } from '../../admin/status/status.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../../model/delivery.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
-import { askInstallation } from '../owner.ts';
-import { OF_QUESTIONS, oneOf, type Setting, wholeNumber } from '../setting.ts';
-import { at, brief, plural, printable, table } from '../words.ts';
-import type { CommandContext } from '../workspace-client.ts';
 import {
+  type AddCommands,
+  daemonCommand,
+  gather,
+  OF_QUESTIONS,
   type Output,
+  oneOf,
+  print,
+  say,
+  show,
+  wholeNumber,
+} from '../command.ts';
+import { askInstallation, askOwner, keepLooking, placeOf } from '../owner.ts';
+import { at, brief, plural, printable, table } from '../words.ts';
+import {
+  type CommandContext,
   operationCommand,
   requestCommand,
-  show,
   type WorkspaceFlags,
   workspaceCommand,
 } from '../workspace-command.ts';
@@ -42,7 +52,7 @@ type ShowFlags = WorkspaceFlags & { readonly raw?: boolean; readonly decoded?: b
 type ReplayFlags = FilterFlags & { readonly yes?: boolean };
 
 /** Adds the commands that list, show and replay deliveries. */
-export function addDeliveries(program: Command, setting: Setting): void {
+export const addDeliveries: AddCommands = (program, setting) => {
   const group = program.command('deliveries').description('what came in: list, show, replay, refused').exitOverride();
   const list = operationCommand(group, setting, {
     usage: 'list [delivery|item]',
@@ -86,7 +96,7 @@ export function addDeliveries(program: Command, setting: Setting): void {
     'replay what the flags select; without it the command only shows how many there are',
   );
   addRefused(group);
-}
+};
 
 async function replayNamed({ request }: CommandContext, flags: ReplayFlags, named: readonly string[]): Promise<Output> {
   const filter = filterOf(flags);
@@ -215,7 +225,7 @@ function addRefused(group: Command): void {
     });
 }
 
-export function describeRefused(refused: Refused, withHeaders: boolean): string {
+function describeRefused(refused: Refused, withHeaders: boolean): string {
   const { method, path, status, code, address, count, firstAt, lastAt, headers, reason } = refused;
   const often = count === 1 ? '' : `, ${plural(count, 'time')} since ${at(firstAt)}`;
   return [
@@ -225,4 +235,175 @@ export function describeRefused(refused: Refused, withHeaders: boolean): string 
   ]
     .map(printable)
     .join('\n');
+}
+
+const LISTED = 100;
+
+/** `worksync quarantine`: lists, retries and dismisses deliveries that could not be read. */
+export const addQuarantine: AddCommands = (program, setting) => {
+  const group = program
+    .command('quarantine')
+    .description('deliveries that could not be read: list, retry, dismiss')
+    .exitOverride();
+  operationCommand(group, setting, {
+    usage: 'list',
+    description: `list the latest ${LISTED} deliveries in quarantine, and why they are there (the default)`,
+    example: 'quarantine --json',
+    isDefault: true,
+    operation: 'quarantine',
+    body: () => ({ limit: LISTED }),
+    text: (found) =>
+      found
+        .map(({ id, connection, event, receivedAt, reason }) =>
+          printable(`${id}  ${new Date(receivedAt).toISOString()}  ${connection} ${event}: ${reason ?? ''}`),
+        )
+        .join('\n') || 'nothing is in quarantine',
+    json: (found) => [found],
+  });
+  operationCommand(group, setting, {
+    usage: 'retry [delivery...]',
+    description: 'read deliveries in quarantine again, by their numbers in the list',
+    example: 'quarantine retry 4711',
+    operation: 'retry',
+    body: chosenDeliveries,
+    text: ({ retried }) => describeDone('to be read again', retried),
+  }).option(...ALL);
+  operationCommand(group, setting, {
+    usage: 'dismiss [delivery...]',
+    description: 'ignore deliveries in quarantine, by their numbers in the list; "deliveries replay" reads them later',
+    example: 'quarantine dismiss 4711',
+    operation: 'dismiss',
+    body: chosenDeliveries,
+    text: ({ dismissed }) => describeDone('dismissed', dismissed),
+  }).option(...ALL);
+};
+
+const ALL = ['--all', 'everything that is in quarantine'] as const;
+
+type SelectionFlags = WorkspaceFlags & { readonly all?: boolean };
+
+/** Returns the ids of the named deliveries; none for `--all`. Throws `usage` unless exactly one of the two is given. */
+function chosenDeliveries({ all = false }: SelectionFlags, deliveries: readonly string[]): { readonly ids?: number[] } {
+  const areNumbers = deliveries.every((each) => /^[1-9][0-9]{0,14}$/.test(each));
+  if (!areNumbers || deliveries.length > 0 === all)
+    throw new SyncError('usage', 'name deliveries by their numbers in "worksync quarantine list", or use --all');
+  return all ? {} : { ids: deliveries.map(Number) };
+}
+
+function describeDone(done: string, count: number): string {
+  if (count === 0) return 'none of these deliveries is in quarantine';
+  return `${done}: ${plural(count, 'delivery', 'deliveries')}`;
+}
+
+const POLL_EVERY = 1_000;
+/** Deliveries, and refused requests, of one poll; further ones are counted, and `deliveries list` has them. */
+const PAGE = 100;
+
+type ListenFlags = Flags & { readonly workspace?: readonly string[]; readonly own?: boolean; readonly json?: boolean };
+
+const LISTEN_HELP = `
+A delivery is shown when it arrives, and again when it is judged. The command shows only what comes from now on, reads nothing but
+the daemon's own database, and uses no quota.
+
+Example: worksync listen --workspace team`;
+
+/** `worksync listen`: deliveries and refused requests as they come. */
+export const addListen: AddCommands = (program) => {
+  daemonCommand(program, 'listen')
+    .description('print deliveries and refused requests as they come, until a signal ends the command')
+    .option('--workspace <name>', 'of this workspace only; may be repeated', gather)
+    .option('--own', "also the workspace's answers to worksync, and its webhooks")
+    .option('--json', 'print JSON: one object in a line')
+    .addHelpText('after', LISTEN_HELP)
+    .action(async ({ workspace, own, json, ...flags }: ListenFlags) => {
+      const { data } = await placeOf(flags);
+      const listener = createListener({ workspaces: workspace, own }, (method, path, asked) =>
+        askOwner(data, method, path, asked),
+      );
+      await listener.look();
+      say('Listening. Ctrl-C ends.');
+      await keepLooking(POLL_EVERY, async () => {
+        for (const heard of await listener.look()) print(json ? JSON.stringify(heard) : describeHeard(heard));
+      });
+    });
+};
+
+type Delivery = Answered<'deliveries'>['deliveries'][number];
+
+/** The events since the last poll, the oldest first. */
+export type Heard =
+  | ({ readonly kind: 'delivery'; readonly workspace: string } & Delivery)
+  | ({ readonly kind: 'refused' } & Refused)
+  | { readonly kind: 'more'; readonly workspace: string };
+
+type Ask = <Answer>(method: 'GET' | 'POST', path: string, asked?: object) => Promise<Answer>;
+
+interface Wanted {
+  readonly workspaces?: readonly string[] | undefined;
+  readonly own?: boolean | undefined;
+}
+
+/** The first poll finds the start, and reports nothing. */
+export function createListener({ workspaces, own }: Wanted, ask: Ask) {
+  /** The states of the deliveries on the last page, by workspace. */
+  const seen = new Map<string, ReadonlyMap<number, Delivery['state']>>();
+  let refusals: ReadonlyMap<string, number> | undefined;
+
+  async function lookAtDeliveries(workspace: string): Promise<Heard[]> {
+    const path = `/admin/workspaces/${encodeURIComponent(workspace)}/questions/deliveries`;
+    const { deliveries } = await ask<Answered<'deliveries'>>('POST', path, { limit: PAGE, own });
+    const before = seen.get(workspace);
+    seen.set(workspace, new Map(deliveries.map(({ id, state }) => [id, state])));
+    if (!before) return [];
+    const newest = Math.max(0, ...before.keys());
+    const isNews = ({ id, state }: Delivery) => (id > newest ? true : before.has(id) && before.get(id) !== state);
+    const found = deliveries.filter(isNews);
+    const areMore = found.length === PAGE;
+    const events = found.toReversed().map((each) => ({ kind: 'delivery' as const, workspace, ...each }));
+    return [...(areMore ? [{ kind: 'more' as const, workspace }] : []), ...events];
+  }
+
+  async function lookAtRefused(): Promise<Heard[]> {
+    const refused = await ask<readonly Refused[]>('POST', '/admin/refused', { limit: PAGE });
+    const before = refusals;
+    refusals = new Map(refused.map((each) => [likeness(each), each.count]));
+    if (!before) return [];
+    return refused
+      .filter(({ workspace }) => workspaces === undefined || (workspace !== null && workspaces.includes(workspace)))
+      .filter((each) => (before.get(likeness(each)) ?? 0) < each.count)
+      .toReversed()
+      .map((each) => ({ kind: 'refused', ...each }));
+  }
+
+  return {
+    async look(): Promise<readonly Heard[]> {
+      const named = workspaces ?? (await ask<Status>('GET', '/status.json')).workspaces.map(({ name }) => name);
+      const heard: Heard[] = [];
+      for (const workspace of named) heard.push(...(await lookAtDeliveries(workspace)));
+      return [...heard, ...(await lookAtRefused())];
+    },
+  };
+}
+
+/** Returns the key under which refused requests are one with a count. */
+function likeness({ method, path, status, code, address, firstAt }: Refused): string {
+  return JSON.stringify([method, path, status, code, address, firstAt]);
+}
+
+/** One line, and one more for the reason of a refusal. */
+export function describeHeard(heard: Heard): string {
+  if (heard.kind === 'refused') return describeRefused(heard, false);
+  if (heard.kind === 'more')
+    return printable(`${heard.workspace}: more came than is shown; "worksync deliveries" lists them`);
+  const { id, workspace, receivedAt, connection, source, event, state, reason, items, key } = heard;
+  return [
+    new Date(receivedAt).toISOString(),
+    reason === null ? state : `${state}: ${reason}`,
+    `${workspace}/${connection} ${source} ${event}`,
+    (items ?? []).map(({ label }) => label).join('; '),
+    `delivery ${id} (${key})`,
+  ]
+    .filter((text) => text !== '')
+    .map(printable)
+    .join('  ');
 }

@@ -1,7 +1,5 @@
-import type { Command } from 'commander';
-import { oneOf, print, type Setting, say } from '../setting.ts';
+import { type AddCommands, gather, oneOf, print, say } from '../command.ts';
 import { printable } from '../words.ts';
-import { gather } from '../workspace-command.ts';
 import type { Given } from './translate-payload.ts';
 
 const HELP = `
@@ -15,7 +13,7 @@ Example: worksync translate gitlab merge-request.json --json
          worksync translate bitbucket - < delivery.json`;
 
 /** Adds the command that prints the items in captured payloads. */
-export function addTranslate(program: Command, { scrubber, exit }: Setting): void {
+export const addTranslate: AddCommands = (program, { scrubber, exit }) => {
   program
     .command('translate')
     .description('print what captured payloads become: items, references to items, or nothing, and why')
@@ -45,4 +43,4 @@ export function addTranslate(program: Command, { scrubber, exit }: Setting): voi
       }
       exit(failed ? 1 : 0);
     });
-}
+};

@@ -1,17 +1,16 @@
-import type { Command } from 'commander';
 import type { SampleDelivery, Tried } from '../../admin/deliveries/sample-delivery.ts';
 import type { Translation } from '../../connectors/connector.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
+import { type AddCommands, FAILED, type Output, sessionOf, show } from '../command.ts';
 import { webhookAddressOf } from '../owner.ts';
 import type { Session } from '../session.ts';
-import { FAILED, type Setting, sessionOf } from '../setting.ts';
 import { printable, table } from '../words.ts';
-import { type CommandContext, chooseWorkspace, withWorkspace } from '../workspace-client.ts';
 import {
-  type Output,
-  show,
+  type CommandContext,
+  chooseWorkspace,
   type WorkspaceFlags,
   warnOfOtherWorkspaces,
+  withWorkspace,
   workspaceCommand,
 } from '../workspace-command.ts';
 
@@ -33,7 +32,7 @@ interface TriggerFlags extends WorkspaceFlags {
 }
 
 /** `worksync trigger`: a signed sample event, sent to the daemon as the vendor would send it. */
-export function addTrigger(program: Command, setting: Setting): void {
+export const addTrigger: AddCommands = (program, setting) => {
   workspaceCommand(program, {
     usage: 'trigger <connection> [event]',
     description:
@@ -55,7 +54,7 @@ export function addTrigger(program: Command, setting: Setting): void {
       show(output, flags);
       setting.exit(output.code ?? 0);
     });
-}
+};
 
 type Connections = Session['config']['workspaces'][number]['connections'];
 

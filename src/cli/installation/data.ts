@@ -1,11 +1,18 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { type DaemonOptions, type Flags, serviceDatabase } from '../../platform/config/daemon-options.ts';
+import {
+  type DaemonOptions,
+  daemonOptions,
+  environment,
+  type Flags,
+  serviceDatabase,
+} from '../../platform/config/daemon-options.ts';
+import { systemClock } from '../../platform/lib/clock.ts';
+import type { CopyProgress } from '../../store/copy/copy-store.ts';
 import type { RestorePlan, WorkspaceRows } from '../../store/restore/restore-plan.ts';
+import { type AddCommands, daemonCommand, print, type Setting, say, sessionOf } from '../command.ts';
 import { askOwnerOr, placeOf, whoRuns } from '../owner.ts';
-import { OF_QUESTIONS, print, type Setting, say, sessionOf, withDaemonOptions } from '../setting.ts';
 import { plural, printable } from '../words.ts';
 
 /** Milliseconds that the deletion of a large workspace may take. */
@@ -15,8 +22,8 @@ interface Json {
   readonly json?: boolean;
 }
 
-export function addData(program: Command, setting: Setting): void {
-  withDaemonOptions(program.command('backup'), [...OF_QUESTIONS, 'backup'])
+export const addData: AddCommands = (program, setting) => {
+  daemonCommand(program, 'backup', ['backup'])
     .description('back up the database to a file, also while the daemon runs, and check the copy')
     .argument('<file>', 'the backup file, which must not exist yet; - writes to standard output')
     .addHelpText(
@@ -39,7 +46,7 @@ export function addData(program: Command, setting: Setting): void {
       await backUp(place, file);
       print(json ? JSON.stringify({ file }) : `The database was copied to ${file}, and the copy is intact.`);
     });
-  withDaemonOptions(program.command('restore'), [...OF_QUESTIONS, 'backup'])
+  daemonCommand(program, 'restore', ['backup'])
     .description('replace the database with a backup; stop the daemon first')
     .argument('<file>', 'a file that "worksync backup" wrote; it stays as it is')
     .option('--workspace <name>', 'restore this workspace only; all others stay as they are')
@@ -66,7 +73,7 @@ export function addData(program: Command, setting: Setting): void {
         );
       say(AFTERWARDS);
     });
-  withDaemonOptions(program.command('forget'), OF_QUESTIONS)
+  daemonCommand(program, 'forget')
     .description('delete all rows of a workspace that has no configuration any more')
     .argument('<workspace>', 'name of the workspace')
     .option('--json', 'print one JSON object')
@@ -96,7 +103,7 @@ export function addData(program: Command, setting: Setting): void {
           `${service} and the files whose names begin with it were kept: they hold the tasks and uploads of the embedded service. Delete them if you no longer need them.`,
         );
     });
-}
+};
 
 function backupFile({ backup }: DaemonOptions, name: string): string {
   return resolve(backup ?? '', name);
@@ -177,4 +184,80 @@ async function configuredNames(
     if (asSyncError(error).code === 'config_unreadable' && isEmpty) return [];
     throw error;
   }
+}
+
+interface CopyFlags {
+  readonly giveUp?: true;
+  readonly json?: boolean;
+}
+
+export const addStore: AddCommands = (program, { scrubber }) => {
+  const group = program
+    .command('store')
+    .description('the database: a file in the data folder, or PostgreSQL')
+    .exitOverride();
+  group
+    .command('copy')
+    .description('copy everything from SQLite to PostgreSQL or back, and compare both; stop every daemon first')
+    .argument('<from>', 'a data folder, or postgres://user@host/database?schema=worksync; it stays as it is')
+    .argument(
+      '[to]',
+      'the same; absent: the address that WORKSYNC_STORE gives. Empty, or with what an earlier call copied',
+    )
+    .option('--give-up', 'delete from [to] what an unfinished copy left there, and copy nothing')
+    .option('--json', 'print one JSON object')
+    .exitOverride()
+    .addHelpText('after', COPY_HELP)
+    .action(async (from: string, given: string | undefined, { giveUp, json }: CopyFlags) => {
+      const to = given ?? configuredStore();
+      for (const secret of [from, to].flatMap(passwordOf)) scrubber.add(secret);
+      const { giveUpMove, moveStore } = await import('../../admin/installation/store.ts');
+      if (giveUp) {
+        const rows = await giveUpMove(to);
+        print(json ? JSON.stringify({ deleted: rows }) : `Deleted ${plural(rows, 'row')} of an unfinished copy.`);
+      } else {
+        const moved = await moveStore(from, to, whoRuns(), progressReporter());
+        if (json) print(JSON.stringify(moved));
+        else print(describeCopy(moved));
+      }
+    });
+};
+
+const COPY_HELP = `
+A password needs no place in the command: let WORKSYNC_STORE or WORKSYNC_STORE_FILE give the address, or PGPASSWORD or ~/.pgpass the
+password.
+Killed at any point, the same command goes on; until then no worksync starts on the copy.
+
+Example: worksync store copy data postgres://worksync@db.example.com/worksync?sslmode=verify-full`;
+
+/** Returns the place where the daemon of these variables stores its rows. */
+function configuredStore(): string {
+  const { store } = daemonOptions({}, environment());
+  if (store !== undefined) return store;
+  const hint = 'Name it after the first place, or set WORKSYNC_STORE (or WORKSYNC_STORE_FILE).';
+  throw new SyncError('usage', 'the place to copy to is missing', { hint });
+}
+
+/** Returns the password in an address, because no message may contain it. */
+function passwordOf(text: string): readonly string[] {
+  const password = URL.parse(text)?.password ?? '';
+  return password === '' ? [] : [password, decodeURIComponent(password)];
+}
+
+/** Milliseconds without output that people accept. */
+const REPORT_EVERY = 5_000;
+
+function progressReporter(): (progress: CopyProgress) => void {
+  const clock = systemClock();
+  let reported = clock.monotonic();
+  return ({ step, table, rows }) => {
+    if (clock.monotonic() - reported < REPORT_EVERY) return;
+    reported = clock.monotonic();
+    say(`worksync: ${step} ${plural(rows, 'row')} of ${table}`);
+  };
+}
+
+function describeCopy({ from, to, rows, next }: { from: string; to: string; rows: number; next: readonly string[] }) {
+  const done = `Copied ${plural(rows, 'row')} from ${from} to ${to}, and compared them: both are the same.`;
+  return [done, ...next].map(printable).join('\n');
 }

@@ -4,11 +4,11 @@ import { type Composition, compose } from '../../daemon/compose.ts';
 import type { Daemon } from '../../daemon/serve.ts';
 import { displayName } from '../../platform/config/load.ts';
 import { webhookPathOf } from '../../sync/intake/webhook-routes.ts';
+import { print } from '../command.ts';
 import type { Session } from '../session.ts';
-import { print } from '../setting.ts';
 import { endOnSignals } from '../signals.ts';
 import { plural } from '../words.ts';
-import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
+import { findStage, playDeliveries, seedTasks } from './play-demo.ts';
 
 /**
  * `worksync run`: the daemon, until a signal ends it. On the embedded default it also plays the bundled deliveries.

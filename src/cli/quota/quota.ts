@@ -1,7 +1,7 @@
-import { type Command, Option } from 'commander';
+import { Option } from 'commander';
 import type { QuotaByCaller, QuotaReport, Used } from '../../admin/quota/quota.ts';
 import { LANES } from '../../model/lane.ts';
-import type { Setting } from '../setting.ts';
+import type { AddCommands } from '../command.ts';
 import { percent, plural, printable, span, table } from '../words.ts';
 import { requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
@@ -9,7 +9,7 @@ import { requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
  * `worksync quota`: both windows, the share and why, the others, the lanes, and when what waits will have been sent.
  * `--by caller`: who used it.
  */
-export function addQuota(program: Command, setting: Setting): void {
+export const addQuota: AddCommands = (program, setting) => {
   requestCommand(program, setting, {
     usage: 'quota',
     description: 'show how much of the quota is used, by whom, what waits, and for how long; uses no quota',
@@ -23,7 +23,7 @@ export function addQuota(program: Command, setting: Setting): void {
       return { text: describeCallers(uses), json: [uses] };
     },
   }).addOption(new Option('--by <what>', 'show who used it lately instead').choices(['caller']));
-}
+};
 
 function describeQuota(report: QuotaReport): string {
   const { at, long, burst, lanes, inFlight, nextSlotAt, forecast } = report;

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
 import type { Status } from '../../admin/status/status.ts';
 import type { Finding } from '../../connectors/connector.ts';
 import { CODES } from '../../model/errors/codes.ts';
@@ -11,17 +10,16 @@ import type { EnvFile } from '../../platform/config/env-file.ts';
 import type { BrokenConfig } from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { findDaemon } from '../../store/installation/daemon-file.ts';
+import { type AddCommands, audibly, FAILED, OF_HOOKS, print, sessionOf, withDaemonOptions } from '../command.ts';
 import { askOwner, askStatus, hasOwner } from '../owner.ts';
-import { audibly } from '../patience.ts';
 import { exitOf } from '../report-error.ts';
 import type { Session } from '../session.ts';
-import { FAILED, OF_HOOKS, print, type Setting, sessionOf, withDaemonOptions } from '../setting.ts';
 import { printable } from '../words.ts';
 
 /** Milliseconds that the workspace and the providers may take to answer a check. */
 const PATIENCE = 180_000;
 
-export function addCheck(program: Command, setting: Setting): void {
+export const addCheck: AddCommands = (program, setting) => {
   withDaemonOptions(program.command('check'), OF_HOOKS)
     .description('check the configuration, the workspace and the providers; uses up to three requests')
     .option('--offline', 'check only the configuration: sends no request, and needs no data folder')
@@ -38,7 +36,7 @@ export function addCheck(program: Command, setting: Setting): void {
       const isBroken = session.config.broken.length > 0;
       setting.exit(isBroken ? CODES.config_invalid.exit : failure ? exitOf(failure) : exitCodeOf(findings));
     });
-}
+};
 
 function asJson(findings: readonly Finding[]): string {
   return findings.map((finding) => JSON.stringify(finding)).join('\n');

@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { describeUnfinished } from '../../admin/labels.ts';
 import type { BrokenWorkspace, ConnectionStatus, Status, WorkspaceStatus } from '../../admin/status/status.ts';
 import { partOf } from '../../admin/status/verdict.ts';
@@ -11,8 +10,8 @@ import { commandEnvironment } from '../../platform/config/env-file.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
 import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
 import type { BackfillStatus } from '../../store/connections/backfills.ts';
+import { type AddCommands, daemonCommand, print, say } from '../command.ts';
 import { askStatus, keepLooking } from '../owner.ts';
-import { OF_QUESTIONS, print, say, withDaemonOptions } from '../setting.ts';
 import { lastSent, percent, plural, printable, safeOutput, span, table } from '../words.ts';
 import { describeRound } from '../workspace/sweep.ts';
 
@@ -20,8 +19,8 @@ const HELP = `
 The exit code is 0 whatever the status is, and 75 if no daemon runs. In scripts use "worksync wait", or read --json.
 Example: worksync status --json`;
 
-export function addStatus(program: Command): void {
-  withDaemonOptions(program.command('status'), OF_QUESTIONS)
+export const addStatus: AddCommands = (program) => {
+  daemonCommand(program, 'status')
     .description('show what the running daemon does, what waits, and what is wrong')
     .option('--watch', 'show it until a signal ends the command: redrawn on a terminal, else one line for each change')
     .option('--json', 'print the whole status as JSON')
@@ -33,7 +32,7 @@ export function addStatus(program: Command): void {
       const status = await read();
       print(json ? JSON.stringify(status) : describeStatus(status));
     });
-}
+};
 
 /** Ignores an invalid `.env`. The daemon reports it as a problem, and uses the values that it read before. */
 function settingsFor(flags: Flags): Environment {
@@ -202,38 +201,28 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
   const failures = connections.flatMap(({ name, failure }) =>
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
-  const silent = connections.flatMap(
-    ({ name, names, hooks, missingUnits, unverifiedItems, switchedOff, ...refused }) => [
-      ...(unverifiedItems > 0 ? [`    ${name}: ${describeUnverified(unverifiedItems)}`] : []),
-      ...describeRefused(name, refused),
-      ...names.map((each) => `    ${name}: ${describeName(name, each)}`),
-      ...(hooks?.silent ?? []).map(
-        ({ subject, state, message, hint }) =>
-          `    ${name}: webhook ${state} at ${subject}: ${message}${hint ? ` (${hint})` : ''}`,
-      ),
-      ...[hooks?.failure, hooks?.redeliveryFailure].flatMap((failure) =>
-        failure ? [`    ${name}: webhooks: ${failure}`] : [],
-      ),
-      ...switchedOff.map((message) => `    ${name}: ${message}`),
-      ...missingUnits.map(
-        (unit) => `    ${name}: not found, or not visible to the credential: ${unit}; its records and links stay`,
-      ),
-    ],
-  );
-  return ['  connections', ...table(rows).split('\n'), ...refused, ...failures, ...silent];
+  return ['  connections', ...table(rows).split('\n'), ...refused, ...failures, ...connections.flatMap(describeSilent)];
 }
 
-function describeRefused(
-  name: string,
-  {
-    refusedFetches,
-    fetchRefusal,
-    refusedWrites,
-    writeRefusal,
-  }: Pick<ConnectionStatus, 'refusedFetches' | 'fetchRefusal' | 'refusedWrites' | 'writeRefusal'>,
-): string[] {
+function describeSilent(connection: ConnectionStatus): string[] {
+  const { name, names, hooks, missingUnits, unverifiedItems, switchedOff } = connection;
+  return [
+    ...(unverifiedItems > 0 ? [describeUnverified(unverifiedItems)] : []),
+    ...describeRefused(connection),
+    ...names.map((each) => describeName(name, each)),
+    ...(hooks?.silent ?? []).map(
+      ({ subject, state, message, hint }) => `webhook ${state} at ${subject}: ${message}${hint ? ` (${hint})` : ''}`,
+    ),
+    ...[hooks?.failure, hooks?.redeliveryFailure].flatMap((failure) => (failure ? [`webhooks: ${failure}`] : [])),
+    ...switchedOff,
+    ...missingUnits.map((unit) => `not found, or not visible to the credential: ${unit}; its records and links stay`),
+  ].map((line) => `    ${name}: ${line}`);
+}
+
+function describeRefused(connection: ConnectionStatus): string[] {
+  const { refusedFetches, fetchRefusal, refusedWrites, writeRefusal } = connection;
   const line = (count: number, noun: string, said: string, reason: string | null) =>
-    count > 0 ? [`    ${name}: ${plural(count, noun)} ${said}: ${reason ?? 'refused'}`] : [];
+    count > 0 ? [`${plural(count, noun)} ${said}: ${reason ?? 'refused'}`] : [];
   return [
     ...line(refusedFetches, 'object', 'cannot be fetched', fetchRefusal),
     ...line(refusedWrites, 'write', 'refused by the provider', writeRefusal),

@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs';
-import { type Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import { type JobPullRequest, namedPullRequest, pullRequestOfJob } from '../../admin/tasks/ci-job.ts';
 import type { PullRequestTasks } from '../../admin/tasks/pull-request-tasks.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
@@ -15,9 +15,8 @@ import { diskFiles } from '../../platform/lib/regular-files.ts';
 import { noSteps } from '../../platform/lib/steps.ts';
 import { withoutEnd } from '../../platform/lib/text.ts';
 import { type Failure, REFUSED } from '../../web/admin-answers.ts';
+import { type AddCommands, audibly, oneOf, print, printAsIs, say, wholeNumber } from '../command.ts';
 import { refusal } from '../owner.ts';
-import { audibly } from '../patience.ts';
-import { oneOf, print, printAsIs, type Setting, say, wholeNumber } from '../setting.ts';
 import { plural, printable, table } from '../words.ts';
 
 interface Flags {
@@ -40,7 +39,7 @@ token was refused.
 Example: worksync ci --require --wait 60`;
 
 /** The command that a job of a CI service runs, so it loads next to nothing. */
-export function addCi(program: Command, { scrubber }: Setting): void {
+export const addCi: AddCommands = (program, { scrubber }) => {
   program
     .command('ci')
     .description('in a CI job: show which tasks its pull request is linked to')
@@ -66,7 +65,7 @@ export function addCi(program: Command, { scrubber }: Setting): void {
         throw error;
       }
     });
-}
+};
 
 function seconds(text: string): number {
   const read = wholeNumber(text);

@@ -2,11 +2,10 @@ import type { Command } from 'commander';
 import { GIT_PROVIDER_NAMES } from '../../model/git-providers.ts';
 import { PROVIDERS, PULL_REQUEST_STATES } from '../../workspace-api/contract/field-values.ts';
 import type { Answered, Routes } from '../../workspace-api/contract.ts';
-import { eachOf, oneOf, type Setting } from '../setting.ts';
+import { type AddCommands, eachOf, gather, oneOf } from '../command.ts';
 import { addShorthands, type Shorthand } from '../shorthand.ts';
 import { withText } from '../text-input.ts';
 import { printable } from '../words.ts';
-import { gather } from '../workspace-command.ts';
 
 type PullRequest = Answered<Routes['updatePullRequest']>;
 
@@ -91,10 +90,10 @@ const ROWS: readonly Shorthand[] = [
   },
 ];
 
-export function addPullRequests(program: Command, setting: Setting): void {
+export const addPullRequests: AddCommands = (program, setting) => {
   const group = program
     .command('prs')
     .description("the workspace's pull requests: list, create, update")
     .exitOverride();
   addShorthands(group, ROWS, setting);
-}
+};

@@ -5,13 +5,13 @@ import { type InputSchema, inputSchema } from '../../workspace-api/contract/open
 import { parametersOf } from '../../workspace-api/contract/route.ts';
 import { problemsOf } from '../../workspace-api/contract/value-schemas.ts';
 import { ROUTES, type Route, type RouteName } from '../../workspace-api/contract.ts';
-import { type KeyFile, keyFile, storingSecret } from '../access/api-key-file.ts';
+import { type KeyFile, keyFile, storingSecret } from '../access/key-rotation.ts';
+import { gather, type Setting } from '../command.ts';
 import { askQuestions } from '../installation/init-questions.ts';
-import type { Setting } from '../setting.ts';
 import { type Fields, send } from '../shorthand.ts';
 import { jsonOf } from '../text-input.ts';
 import { table } from '../words.ts';
-import { gather, type PersonFlags, runOnWorkspace, workspaceCommand } from '../workspace-command.ts';
+import { type PersonFlags, runOnWorkspace, workspaceCommand } from '../workspace-command.ts';
 
 type Schema = NonNullable<Route['body']>;
 type ApiFlags = PersonFlags & {

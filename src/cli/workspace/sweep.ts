@@ -1,12 +1,10 @@
-import type { Command } from 'commander';
 import type { SweepProgress } from '../../admin/workspace/sweep.ts';
 import type { Finding } from '../../model/foreign-edits.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import type { SweepReport } from '../../store/workspace/workspace-sweeps.ts';
-import { PARTIAL, type Setting, say } from '../setting.ts';
+import { type AddCommands, type Output, PARTIAL, say } from '../command.ts';
 import { plural, printable, span } from '../words.ts';
-import type { CommandContext } from '../workspace-client.ts';
-import { type Output, requestCommand } from '../workspace-command.ts';
+import { type CommandContext, requestCommand } from '../workspace-command.ts';
 
 /** Milliseconds between two polls of the progress, and between two reports. */
 const POLL_EVERY = 1_000;
@@ -18,7 +16,7 @@ what worksync knows. It repairs records that somebody changed; tasks, links and 
 The daemon sweeps once a day (workspace.sweep). This command starts a sweep now, or shows the running one; you may end it at any time.`;
 
 /** `worksync sweep`: compares the workspace's own lists with the stored state. */
-export function addSweep(program: Command, setting: Setting): void {
+export const addSweep: AddCommands = (program, setting) => {
   requestCommand(program, setting, {
     usage: 'sweep',
     description: 'compare the workspace with what worksync knows, and repair records that somebody changed',
@@ -31,7 +29,7 @@ export function addSweep(program: Command, setting: Setting): void {
       return follow(context);
     },
   });
-}
+};
 
 /** Shows the progress until everything is compared and repaired. Without a daemon, the stages run in this process. */
 async function follow({ request, partition, session }: CommandContext): Promise<Output> {

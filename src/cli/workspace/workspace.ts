@@ -8,10 +8,9 @@ import { isPrivateHost } from '../../platform/http/private-ranges.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
 import { systemRandom } from '../../platform/lib/random.ts';
 import type { Reached } from '../../reference-service/service.ts';
-import { durationOption } from '../patience.ts';
-import { likeOption, oneOf, print, type Setting, wholeNumber } from '../setting.ts';
+import { type AddCommands, durationOption, likeOption, oneOf, print, type Setting, wholeNumber } from '../command.ts';
 
-export function addWorkspace(program: Command, setting: Setting): void {
+export const addWorkspace: AddCommands = (program, setting) => {
   const workspace = program.command('workspace').description('the reference workspace service').exitOverride();
   workspace
     .command('serve')
@@ -52,7 +51,7 @@ export function addWorkspace(program: Command, setting: Setting): void {
     });
   addWorkspaceToken(workspace);
   addConnectProvider(workspace, setting);
-}
+};
 
 interface BesideFlags {
   readonly db: string;

@@ -40,7 +40,7 @@ export interface Replica {
   readonly id: string;
   readonly incarnation: string;
   readonly address: string;
-  /** Facts that the process reports about itself, as JSON; see `cluster/peers.ts`. */
+  /** Facts that the process reports about itself, as JSON; see `cluster/lease-holder.ts`. */
   readonly about: string;
 }
 

@@ -112,7 +112,7 @@ export const INSTALLATION_TABLES = {
     address: text(),
     /** Time by the clock of the database. It increases with each renewal. */
     expires_at: bigint(),
-    /** Facts that the process reports about itself, as JSON; see `cluster/peers.ts`. */
+    /** Facts that the process reports about itself, as JSON; see `cluster/lease-holder.ts`. */
     about: text().defaultTo('{}'),
   }),
 

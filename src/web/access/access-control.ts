@@ -1,7 +1,8 @@
 // Design: src/decisions/pages-and-admin.md
 
-import { type Actor, NOBODY } from '../../admin/access/audit.ts';
-import { type Identity, isSignedBody, type Signed } from '../../cluster/signature.ts';
+import { NOBODY } from '../../admin/access/audit.ts';
+import type { Actor } from '../../admin/open-workspace.ts';
+import { type Identity, isSignedBody, type Signed } from '../../cluster/replicas.ts';
 import { canAccess } from '../../model/caller.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { USER_HEADER } from '../../platform/http/daemon-client.ts';
@@ -12,10 +13,8 @@ import { isSameSecret } from '../../platform/lib/digest.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import { type Elsewhere, forwardRequest } from '../forward-request.ts';
 import { sendPage } from '../html-document.ts';
-import { REFUSALS, type Refusal } from './access-refusals.ts';
-import { loginPage, refusalPage } from './login-page.ts';
-import type { Caller, LoggedIn, Sessions } from './sessions.ts';
-import type { Callers } from './token-callers.ts';
+import { loginPage, REFUSALS, type Refusal, refusalPage } from './access-refusals.ts';
+import type { Caller, Callers, LoggedIn, Sessions } from './callers.ts';
 
 export interface AccessOptions {
   readonly callers: Callers;

@@ -1,9 +1,8 @@
 import type { Server, ServerReply, ServerRequest } from '../../platform/http/server.ts';
 import { sendPage } from '../html-document.ts';
 import { type AccessOptions, callerOf, formOf } from './access-control.ts';
-import { REFUSALS, type Refusal } from './access-refusals.ts';
-import { linkPage, loginPage, refusalPage } from './login-page.ts';
-import type { Cookie } from './sessions.ts';
+import { linkPage, loginPage, REFUSALS, type Refusal, refusalPage } from './access-refusals.ts';
+import type { Cookie } from './callers.ts';
 
 /** Returns the path of a login link, below the address of the pages. */
 export function linkPath(secret: string): string {

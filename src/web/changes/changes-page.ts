@@ -3,9 +3,8 @@ import { type EntityNames, entityNamesOf } from '../../admin/items/human-names.t
 import { CHANGE_STATES, type ChangeState } from '../../model/change.ts';
 import { LANES, type Lane } from '../../model/lane.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
-import { html, type Markup } from '../html.ts';
+import { chip, choiceOf, dataTable, html, lastSent, type Markup, type Tone, when } from '../html.ts';
 import { entityNoun, entityWords } from '../items/entity-words.ts';
-import { chip, choiceOf, dataTable, lastSent, type Tone, when } from '../pages/fragments.ts';
 import { actionForm, doneNote } from '../pages/page-actions.ts';
 import { type PageContent, pathOf, request, type WorkspacePageContext } from '../pages/page-content.ts';
 

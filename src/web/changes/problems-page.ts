@@ -6,23 +6,13 @@ import { asTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import type { HeldChanges } from '../../store/changes/held-changes.ts';
 import { troubles } from '../connections/connection-cards.ts';
-import { deliveryChip } from '../deliveries/delivery-table.ts';
+import { deliveryChip, deliveryLink } from '../deliveries/delivery-table.ts';
 import { helpOf } from '../help.ts';
-import { html, type Markup } from '../html.ts';
+import { chip, copyable, dataTable, html, type Markup, VERDICT_TONES, when } from '../html.ts';
 import { entityNoun, entityWords } from '../items/entity-words.ts';
-import { chip, copyable, dataTable, VERDICT_TONES, when } from '../pages/fragments.ts';
 import { actionForm, doneNote } from '../pages/page-actions.ts';
-import {
-  linkTo,
-  mayAct,
-  type PageContent,
-  type Part,
-  pathOf,
-  request,
-  type WorkspacePageContext,
-} from '../pages/page-content.ts';
-import { note } from '../pages/problem-content.ts';
-import { failureWords } from '../status/verdict-banner.ts';
+import { mayAct, type PageContent, pathOf, request, type WorkspacePageContext } from '../pages/page-content.ts';
+import { failureWords, note } from '../pages/problem-content.ts';
 
 /** Changes shown of a class: some as samples, and all of them in a preview. */
 const SAMPLES = 3;
@@ -31,7 +21,7 @@ const PREVIEWED = 50;
 /** The page of the problems: a part for each cause, with its possible actions. */
 export async function problemsPage(context: WorkspacePageContext): Promise<PageContent> {
   const { causes } = context.status;
-  const parts: Part[] = [];
+  const parts = [];
   for (const cause of causes) parts.push({ id: `cause-${cause.code}`, body: await causeCard(context, cause) });
   const none = html`<p class="card empty">Nothing is wrong. What needs you will stand here.</p>`;
   return {
@@ -195,11 +185,7 @@ ${dataTable({
   empty: '',
   columns: [
     { title: 'State', kind: 'state', cell: () => deliveryChip('quarantined') },
-    {
-      title: 'Delivery',
-      kind: 'name',
-      cell: ({ id, connection, event }) => linkTo(partition.name, 'delivery', { id }, `${connection} · ${event}`),
-    },
+    { title: 'Delivery', kind: 'name', cell: (delivery) => deliveryLink(partition.name, delivery) },
     { title: 'Received', kind: 'tight', cell: ({ receivedAt }) => when(receivedAt, now) },
     { title: 'Why', kind: 'text', cell: ({ reason }) => reason ?? 'no reason was recorded' },
   ],

@@ -1,18 +1,15 @@
 import type { Refused } from '../../admin/access/refused.ts';
 import type { DeliveryPage, WantedDeliveries } from '../../admin/deliveries/deliveries.ts';
-import type { DecidedItem, DeliveryContent, DeliveryTimeline } from '../../admin/deliveries/delivery-timeline.ts';
+import type { DecidedItem, DeliveryContent, DeliveryTimeline } from '../../admin/deliveries/timelines.ts';
 import { DELIVERY_STATES } from '../../model/delivery.ts';
 import { bytes, count, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
-import { html, type Markup } from '../html.ts';
+import { chip, choiceOf, copyable, dataTable, html, type Markup, numberOf, type Tone, when } from '../html.ts';
 import { itemLink } from '../items/entity-words.ts';
-import { chip, choiceOf, copyable, dataTable, numberOf, type Tone, when } from '../pages/fragments.ts';
 import { actionForm, doneNote } from '../pages/page-actions.ts';
 import { mayAct, type PageContent, pathOf, request, type WorkspacePageContext } from '../pages/page-content.ts';
 import { note } from '../pages/problem-content.ts';
-import { fieldsOf, wantedOf } from './delivery-filter.ts';
-import { deliveryChip, deliveryTable, SOURCE_WORDS } from './delivery-table.ts';
-import { waterfall } from './timeline-list.ts';
+import { deliveryChip, deliveryTable, fieldsOf, SOURCE_WORDS, wantedOf, waterfall } from './delivery-table.ts';
 
 const SHOWN = 50;
 const REFUSED_SHOWN = 50;

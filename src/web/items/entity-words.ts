@@ -1,6 +1,5 @@
 import type { NamedEntity, NamedItem } from '../../admin/items/human-names.ts';
-import { html, type Markup } from '../html.ts';
-import { copyable } from '../pages/fragments.ts';
+import { copyable, html, type Markup } from '../html.ts';
 import { linkTo } from '../pages/page-content.ts';
 
 /** `acme/app#12 Pay by card`, which leads to the item's page. */

@@ -2,11 +2,9 @@ import type { ShownItem, ShownItems } from '../../admin/items/item-timeline.ts';
 import { nextWords, reasonWords } from '../../model/workflow.ts';
 import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import { deliveryTable } from '../deliveries/delivery-table.ts';
-import { waterfall } from '../deliveries/timeline-list.ts';
+import { deliveryTable, waterfall } from '../deliveries/delivery-table.ts';
 import { HELP_OF_REASONS } from '../help.ts';
-import { html, type Markup } from '../html.ts';
-import { chip, copyable, dataTable, fact, type Tone, when } from '../pages/fragments.ts';
+import { chip, copyable, dataTable, fact, html, type Markup, type Tone, when } from '../html.ts';
 import { linkTo, type PageContent, type Part, request, type WorkspacePageContext } from '../pages/page-content.ts';
 
 type ExplainedItem = ShownItem['explained'];

@@ -1,14 +1,12 @@
-import type { Actor } from '../../admin/access/audit.ts';
 import type { AdminOperation, Answered, Asked } from '../../admin/admin-operations.ts';
 import type { PostponedRequest } from '../../admin/changes/postponed.ts';
-import type { OpenWorkspace } from '../../admin/open-workspace.ts';
+import type { Actor, OpenWorkspace } from '../../admin/open-workspace.ts';
 import { HELD_CLASSES } from '../../model/change.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import { wantedOf } from '../deliveries/delivery-filter.ts';
-import { html, type Markup } from '../html.ts';
-import { numberOf } from './fragments.ts';
+import { wantedOf } from '../deliveries/delivery-table.ts';
+import { html, type Markup, numberOf } from '../html.ts';
 import { mayAct, type PageContext, pathOf, request, type WorkspacePageContext } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
 import { note } from './problem-content.ts';

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
 import { bytes, duration } from '../../platform/lib/quantities.ts';
-import type { Caller } from '../access/sessions.ts';
-import { html, type Markup } from '../html.ts';
+import type { Caller } from '../access/callers.ts';
+import { html, type Markup, type Tone, when } from '../html.ts';
 import { documentOf } from '../html-document.ts';
-import { type Tone, when } from './fragments.ts';
 import { type PageContent, type Part, pathOf } from './page-content.ts';
 
 export interface NavigationEntry {

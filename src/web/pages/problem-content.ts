@@ -1,9 +1,10 @@
+import type { Cause, ProcessStatus, WorkspaceStatus } from '../../admin/status/status.ts';
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import { asTyped } from '../../platform/lib/own-command.ts';
+import { counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
-import { html, type Markup } from '../html.ts';
-import { sign, type Tone } from './fragments.ts';
-import type { PageContent } from './page-content.ts';
+import { html, type Markup, sign, type Tone, VERDICT_TONES, when } from '../html.ts';
+import { type PageContent, pathOf } from './page-content.ts';
 
 interface ShownError {
   readonly code: string;
@@ -46,3 +47,65 @@ export const NO_WORKSPACE: PageContent = {
     },
   ],
 };
+
+/** The verdict in one sentence, and its causes with links to the details. */
+export function verdictBanner({ name, verdict, summary, causes }: WorkspaceStatus, now: number): Markup {
+  const tone = VERDICT_TONES[verdict];
+  const rows = causes.map(
+    (
+      cause,
+    ) => html`<li><div><p><span class="${VERDICT_TONES[cause.verdict]}">${sign(VERDICT_TONES[cause.verdict])}</span> <strong class="text">${cause.message}</strong> <span class="hint">since ${when(cause.since, now)}</span></p>
+<p class="hint">${asTyped(cause.stops)}</p></div>
+<a id="cause-link-${cause.code}" href="${pathOf(name, 'problems')}#${cause.code}">Look at it<span class="unseen">: ${cause.message}</span></a></li>`,
+  );
+  return html`<section class="card verdict ${tone}" aria-label="Verdict">
+<p class="headline">${sign(tone)} ${headlineOf(verdict, causes.length)}</p>
+<p>${withoutCauses(summary, causes)}.</p>
+${rows.length === 0 ? null : html`<ul class="causes">${rows}</ul>`}</section>`;
+}
+
+function headlineOf(verdict: WorkspaceStatus['verdict'], causes: number): string {
+  if (verdict === 'ok') return 'Everything works';
+  return verdict === 'blocked' ? 'Nothing gets through' : `Works, with ${counted(causes, 'problem')}`;
+}
+
+function withoutCauses(summary: string, causes: WorkspaceStatus['causes']): string {
+  const isCause = (part: string) => causes.some(({ code, message }) => part === `${code}: ${message}`);
+  return summary
+    .split('; ')
+    .filter((part) => !isCause(part))
+    .join('; ');
+}
+
+/** The faults of the whole process. */
+export function processProblems({ components, configFault, shared }: ProcessStatus): Markup | null {
+  const failing = Object.entries(components).filter(([, reason]) => reason !== 'ok');
+  const notReady =
+    failing.length === 0
+      ? null
+      : note(
+          'bad',
+          'Not ready: webhooks cannot be stored',
+          html`${failing.map(([component, reason]) => html`<p><code>${component}</code>: <code>${reason}</code></p>`)}`,
+        );
+  const fault =
+    configFault && errorBox('The configuration could not be reloaded: the last good one stays in use', configFault);
+  const causes = shared?.causes ?? [];
+  return notReady || fault || causes.length > 0 ? html`${notReady}${fault}${causeBoxes(causes)}` : null;
+}
+
+/** The faults among the processes that share the workspaces. */
+export function causeBoxes(causes: readonly Cause[]): readonly Markup[] {
+  return causes.map(({ verdict, message, stops, hint }) =>
+    note(VERDICT_TONES[verdict], message, html`<p>${asTyped(stops)}</p><p>${asTyped(hint)}</p>`),
+  );
+}
+
+export function failureWords(
+  failure: { readonly code: string; readonly message: string; readonly hint: string | null } | null,
+): Markup | null {
+  if (!failure) return null;
+  return html`<span class="bad"><a href="${helpOf(failure.code)}"><code>${failure.code}</code></a></span> <span class="text">${failure.message}</span>${
+    failure.hint ? html`<div class="hint">${asTyped(failure.hint)}</div>` : null
+  }`;
+}

@@ -4,17 +4,8 @@ import type { LabReport, LabSample } from '../../admin/workspace/lab.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
-import { fieldText, html, type Markup } from '../html.ts';
-import { chip, dataTable, type Tone, when } from './fragments.ts';
-import {
-  linkTo,
-  mayAct,
-  type PageContent,
-  type Part,
-  pathOf,
-  request,
-  type WorkspacePageContext,
-} from './page-content.ts';
+import { chip, dataTable, fieldText, html, type Markup, type Tone, when } from '../html.ts';
+import { linkTo, mayAct, type PageContent, pathOf, request, type WorkspacePageContext } from './page-content.ts';
 import { tokenField } from './page-frame.ts';
 import { errorBox, note, shownErrorOf } from './problem-content.ts';
 
@@ -48,8 +39,8 @@ export async function triedRulesPage(context: WorkspacePageContext, config: stri
   }
 }
 
-function labPart(context: WorkspacePageContext, config: string): Part {
-  return { id: 'lab', body: labForm(context, config), isForm: true };
+function labPart(context: WorkspacePageContext, config: string) {
+  return { id: 'lab', body: labForm(context, config), isForm: true as const };
 }
 
 function labForm(context: WorkspacePageContext, config: string): Markup {

@@ -1,9 +1,13 @@
 import type { AuditEntry } from '../../admin/access/audit.ts';
 import { type EffectiveValue, workspaceConfiguration } from '../../admin/installation/effective-config.ts';
 import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
-import { readShared } from '../../admin/status/replica-status.ts';
 import type { WorkspaceStatus } from '../../admin/status/status.ts';
-import { readProcessStatus, readWorkspaceList, type ServedDaemon } from '../../admin/status/whole-status.ts';
+import {
+  readProcessStatus,
+  readShared,
+  readWorkspaceList,
+  type ServedDaemon,
+} from '../../admin/status/whole-status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
@@ -12,15 +16,13 @@ import { count } from '../../platform/lib/quantities.ts';
 import { actorOf, callerOf, formOf } from '../access/access-control.ts';
 import { changesPage } from '../changes/changes-page.ts';
 import { problemsPage } from '../changes/problems-page.ts';
-import { backfillsPage } from '../connections/backfills-page.ts';
+import { backfillsPage } from '../connections/connection-cards.ts';
 import { deliveriesPage, deliveryPage } from '../deliveries/deliveries-page.ts';
-import { html, type Markup } from '../html.ts';
+import { chip, dataTable, html, type Markup, numberOf, pager, type Tone, VERDICT_TONES, when } from '../html.ts';
 import { sendPage } from '../html-document.ts';
 import { itemPage } from '../items/item-page.ts';
+import { createWorkspaceList, replicasPage } from '../status/installation-pages.ts';
 import { overviewPage } from '../status/overview-page.ts';
-import { replicasPage } from '../status/replicas-page.ts';
-import { createWorkspaceList } from '../status/workspace-list-page.ts';
-import { chip, dataTable, numberOf, pager, type Tone, VERDICT_TONES, when } from './fragments.ts';
 import { createLiveUpdates } from './live-updates.ts';
 import { ACTIONS, type Action } from './page-actions.ts';
 import {

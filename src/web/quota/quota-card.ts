@@ -2,8 +2,7 @@ import type { CallerUse, QuotaByCaller } from '../../admin/quota/quota.ts';
 import type { WorkspaceState, WorkspaceStatus } from '../../admin/status/status.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
 import { count, counted, duration } from '../../platform/lib/quantities.ts';
-import { html, type Markup } from '../html.ts';
-import { dataTable, lastSent, when } from '../pages/fragments.ts';
+import { dataTable, html, lastSent, type Markup, when } from '../html.ts';
 import { COLOURS, type Colour, legend, meter, type Series, stackedChart } from './drawings.ts';
 
 export function quotaCard({ quota, state, backlog }: WorkspaceStatus, now: number): Markup {

@@ -1,15 +1,14 @@
 import { describeUnfinished } from '../../admin/labels.ts';
-import type { LagReport } from '../../admin/status/lag.ts';
+import type { LagReport } from '../../admin/status/describe-open-workspace.ts';
 import type { WorkspaceStatus } from '../../admin/status/status.ts';
 import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { connectionCards } from '../connections/connection-cards.ts';
 import { deliveryTable } from '../deliveries/delivery-table.ts';
 import { HELP_OF_REASONS } from '../help.ts';
-import { html, type Markup } from '../html.ts';
-import { fact, lastSent, when } from '../pages/fragments.ts';
+import { fact, html, lastSent, type Markup, when } from '../html.ts';
 import { linkTo, type PageContent, pathOf, request, type WorkspacePageContext } from '../pages/page-content.ts';
+import { processProblems, verdictBanner } from '../pages/problem-content.ts';
 import { quotaCard, usageCard, usageTable } from '../quota/quota-card.ts';
-import { processProblems, verdictBanner } from './verdict-banner.ts';
 
 const LATEST = 6;
 

@@ -42,7 +42,7 @@ import {
 import { NEVER } from '../../../src/store/deliveries/wanted-fetches.ts';
 import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
 import { type Converter, createInlineConverter } from '../../../src/sync/worker/converter.ts';
-import type { Token } from '../../../src/web/access/token-callers.ts';
+import type { Token } from '../../../src/web/access/callers.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { createSend, createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { createQueryPlans } from '../cost/query-plans.ts';

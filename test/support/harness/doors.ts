@@ -8,9 +8,8 @@ import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
 import { type AccessOptions, callerOf, guardRoutes } from '../../../src/web/access/access-control.ts';
+import { createCallers, createSessions, type Sessions, type Token } from '../../../src/web/access/callers.ts';
 import { loginRoutes } from '../../../src/web/access/login-routes.ts';
-import { createSessions, type Sessions } from '../../../src/web/access/sessions.ts';
-import { createCallers, type Token } from '../../../src/web/access/token-callers.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openTestInstallation } from './store.ts';
 

@@ -22,7 +22,7 @@ import { createWorkspaceService } from '../../../src/reference-service/service.t
 import { serverTime } from '../../../src/store/installation/leases.ts';
 import type { Schema } from '../../../src/store/schema/tables.ts';
 import { createInlineConverter } from '../../../src/sync/worker/converter.ts';
-import type { Token } from '../../../src/web/access/token-callers.ts';
+import type { Token } from '../../../src/web/access/callers.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { freePort, listenLocally } from '../harness/listen.ts';
 import { startPostgres } from './postgres-server.ts';

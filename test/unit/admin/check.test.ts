@@ -8,9 +8,9 @@ import {
   judgeDatabase,
   judgeDisk,
   judgeQuota,
+  judgeServer,
   judgeVersion,
 } from '../../../src/admin/status/check-facts.ts';
-import { judgeServer } from '../../../src/admin/status/check-server.ts';
 import { workflowFindings } from '../../../src/admin/workspace/check-rules.ts';
 import { checkWorkspace } from '../../../src/admin/workspace/check-workspace.ts';
 import { exitCodeOf } from '../../../src/cli/status/check.ts';

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { type Asked, runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { createPostponed, DELAY } from '../../../src/admin/changes/postponed.ts';
-import { canBackfill, startBackfill } from '../../../src/admin/connections/backfill.ts';
+import { canBackfill, startBackfill } from '../../../src/admin/connections/connections.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { describeMirror } from '../../../src/admin/status/describe-open-workspace.ts';
-import { judgeCondition } from '../../../src/admin/status/wait.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-job.ts';
+import { judgeCondition } from '../../../src/cli/status/wait.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
 import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';

@@ -2,9 +2,14 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
-import { type KeyFile, keyFile } from '../../../src/cli/access/api-key-file.ts';
-import { type Rotation, type RotationEvent, rotateKey } from '../../../src/cli/access/key-rotation.ts';
-import type { CommandClient } from '../../../src/cli/workspace-client.ts';
+import {
+  type KeyFile,
+  keyFile,
+  type Rotation,
+  type RotationEvent,
+  rotateKey,
+} from '../../../src/cli/access/key-rotation.ts';
+import type { CommandClient } from '../../../src/cli/workspace-command.ts';
 import type { Clock } from '../../../src/platform/lib/clock.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';

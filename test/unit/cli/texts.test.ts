@@ -4,14 +4,13 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { PullRequestTasks } from '../../../src/admin/tasks/pull-request-tasks.ts';
+import { print, say, show } from '../../../src/cli/command.ts';
 import { askOwner } from '../../../src/cli/owner.ts';
 import { main } from '../../../src/cli/program.ts';
 import { reportError } from '../../../src/cli/report-error.ts';
 import { configSource } from '../../../src/cli/session.ts';
-import { print, say } from '../../../src/cli/setting.ts';
 import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/tasks/ci.ts';
 import { describeRound } from '../../../src/cli/workspace/sweep.ts';
-import { show } from '../../../src/cli/workspace-command.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
@@ -105,7 +104,7 @@ describe('the output of commands', () => {
       return calls.some((call) => !call.endsWith('write(clear'));
     });
     // `printAsIs`, whose callers say why.
-    expect(writers).toEqual(['setting.ts']);
+    expect(writers).toEqual(['command.ts']);
   });
 });
 

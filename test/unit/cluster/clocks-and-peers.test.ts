@@ -8,7 +8,7 @@ import {
   SIGNATURE_HEADER,
   type Signed,
   type SignedRequest,
-} from '../../../src/cluster/signature.ts';
+} from '../../../src/cluster/replicas.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 

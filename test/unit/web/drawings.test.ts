@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Timeline } from '../../../src/admin/deliveries/timelines.ts';
 import type { QuotaByCaller } from '../../../src/admin/quota/quota.ts';
-import { waterfall } from '../../../src/web/deliveries/timeline-list.ts';
+import { waterfall } from '../../../src/web/deliveries/delivery-table.ts';
 import { usageCard } from '../../../src/web/quota/quota-card.ts';
 import { readDom } from '../../support/harness/dom.ts';
 import { NOW } from '../../support/harness/web.ts';

@@ -6,7 +6,7 @@ import { createServer } from '../../../src/platform/http/server.ts';
 import { troubles } from '../../../src/web/connections/connection-cards.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
 import type { PageContext } from '../../../src/web/pages/page-content.ts';
-import { replicasPage } from '../../../src/web/status/replicas-page.ts';
+import { replicasPage } from '../../../src/web/status/installation-pages.ts';
 import { CONNECTION as WORKING } from '../../support/harness/web.ts';
 
 const CONNECTION: ConnectionStatus = {

@@ -7,7 +7,7 @@ import { createServer, type Server } from '../../../src/platform/http/server.ts'
 import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import type { Caller } from '../../../src/web/access/sessions.ts';
+import type { Caller } from '../../../src/web/access/callers.ts';
 import { webRoutes } from '../../../src/web/page-routes.ts';
 import { CONNECTION, EMPTY, NOW, QUOTA, statusWith } from '../../support/harness/web.ts';
 

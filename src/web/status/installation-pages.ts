@@ -1,10 +1,10 @@
-import type { ListedWorkspace } from '../../admin/status/status.ts';
+import type { ListedWorkspace, ReplicaStatus, SharedStatus } from '../../admin/status/status.ts';
+import { namesOfReplicas } from '../../admin/status/whole-status.ts';
 import { canAccess } from '../../model/caller.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
-import { html, type Markup } from '../html.ts';
-import { dataTable, numberOf, pager, verdictChip } from '../pages/fragments.ts';
+import { chip, dataTable, html, type Markup, numberOf, pager, verdictChip, when } from '../html.ts';
 import { linkTo, type PageContent, type PageContext } from '../pages/page-content.ts';
-import { processProblems } from './verdict-banner.ts';
+import { causeBoxes, processProblems } from '../pages/problem-content.ts';
 
 const SHOWN = 50;
 /** Milliseconds after which the list is read again. */
@@ -57,7 +57,7 @@ export function createWorkspaceList(
         { id: 'process', body: html`${processProblems(context.clean(context.process))}` },
         { id: 'tally', body: tally(seen) },
         { id: 'search', body: searchForm(search), isForm: true },
-        { id: 'workspaces', body: table(shown, { first, total: found.length, search }) },
+        { id: 'workspaces', body: listTable(shown, { first, total: found.length, search }) },
       ],
     };
   };
@@ -76,7 +76,7 @@ function searchForm(search: string): Markup {
 <button>Search</button>${search === '' ? null : html`<a class="button" href="/">Show all</a>`}</form>`;
 }
 
-function table(
+function listTable(
   rows: readonly ListedWorkspace[],
   { first, total, search }: { readonly first: number; readonly total: number; readonly search: string },
 ): Markup {
@@ -116,6 +116,73 @@ function table(
         cell: ({ quota }) =>
           quota === null ? null : `${count(quota.used)} of ${quota.cap === null ? '∞' : count(quota.cap)}`,
       },
+    ],
+  });
+}
+
+const LEASES_SHOWN = 100;
+
+/** The processes that share the workspaces, and which of them works on which. */
+export function replicasPage(context: PageContext, status: SharedStatus): PageContent {
+  const { replicas, causes } = context.clean(status);
+  return {
+    title: 'Replicas',
+    parts: [
+      { id: 'causes', body: html`${causeBoxes(causes)}` },
+      { id: 'replicas', body: replicaTable(replicas, context.now) },
+      { id: 'leases', body: leaseTable(replicas, context) },
+    ],
+  };
+}
+
+function replicaTable(rows: readonly ReplicaStatus[], now: number): Markup {
+  return dataTable<ReplicaStatus>({
+    title: 'Replicas',
+    isTitleHidden: true,
+    rows,
+    empty: 'This replica has not renewed its leases yet.',
+    columns: [
+      { title: 'State', kind: 'state', cell: stateOf },
+      { title: 'Replica', kind: 'name', cell: ({ host, isOwn }) => `${host}${isOwn ? ' (this one)' : ''}` },
+      { title: 'Address', kind: 'text', cell: ({ address }) => address },
+      { title: 'Version', kind: 'tight', isTitled: true, cell: ({ version }) => version },
+      { title: 'Started', kind: 'tight', isTitled: true, cell: ({ startedAt }) => when(startedAt, now) },
+      {
+        title: 'Workspaces',
+        kind: 'number',
+        isTitled: true,
+        cell: ({ holds }) => (holds === null ? null : String(holds.length)),
+      },
+    ],
+  });
+}
+
+function stateOf({ holds, sameConfig }: ReplicaStatus): Markup {
+  if (holds === null) return chip('bad', 'silent');
+  return sameConfig ? chip('good', 'ok') : chip('wait', 'other configuration');
+}
+
+function leaseTable(replicas: readonly ReplicaStatus[], { query, now }: PageContext): Markup {
+  const names = namesOfReplicas(replicas);
+  const all = replicas
+    .flatMap(({ id, host, holds }) => (holds ?? []).map((held) => ({ ...held, replica: names.get(id) ?? host })))
+    .toSorted((a, b) => (a.workspace < b.workspace ? -1 : 1));
+  const at = Math.min(numberOf(query, 'at') ?? 0, Math.floor(Math.max(0, all.length - 1) / LEASES_SHOWN));
+  const rows = all.slice(at * LEASES_SHOWN, (at + 1) * LEASES_SHOWN);
+  const link = (page: number) => `/replicas?at=${page}`;
+  return dataTable({
+    title: `Who works on ${counted(all.length, 'workspace')}`,
+    rows,
+    empty: 'No replica that answers works on a workspace.',
+    foot: pager({
+      words: `${at * LEASES_SHOWN + 1}–${at * LEASES_SHOWN + rows.length} of ${all.length}`,
+      previous: at > 0 ? link(at - 1) : null,
+      next: (at + 1) * LEASES_SHOWN < all.length ? link(at + 1) : null,
+    }),
+    columns: [
+      { title: 'Workspace', kind: 'name', cell: ({ workspace }) => linkTo(workspace, '', {}, workspace) },
+      { title: 'Replica', kind: 'text', cell: ({ replica }) => replica },
+      { title: 'Since', kind: 'tight', isTitled: true, cell: ({ since }) => when(now - since, now) },
     ],
   });
 }
