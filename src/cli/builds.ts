@@ -1,6 +1,6 @@
 import { describeBuild } from '../model/build.ts';
-import { SyncError } from '../model/errors/sync-error.ts';
-import { programVersion } from '../platform/lib/program-folder.ts';
+import { SyncError } from '../model/errors.ts';
+import { programVersion } from '../platform/lib/own-program.ts';
 
 /** The build of the process that answered this command last, if it differs from that of the command. */
 let otherBuild: string | undefined;

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
-import { didYouMean } from '../platform/lib/nearest.ts';
+import { didYouMean } from '../platform/lib/text.ts';
 import { print } from './setting.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;

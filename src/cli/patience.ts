@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import { type Clock, systemClock } from '../platform/lib/clock.ts';
 import { durationText, parseDuration } from '../platform/lib/quantities.ts';
-import type { ApiRequest, ApiResponse, Send } from '../workspace-api/exchange.ts';
+import type { ApiRequest, ApiResponse, Send } from '../workspace-api/typed-client.ts';
 import { say } from './setting.ts';
 import { span } from './words.ts';
 

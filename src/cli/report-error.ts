@@ -1,6 +1,5 @@
-import { CODES } from '../model/errors/codes.ts';
-import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
-import { asTyped } from '../platform/lib/own-command.ts';
+import { asSyncError, CODES, type SyncError } from '../model/errors.ts';
+import { asTyped } from '../platform/lib/own-program.ts';
 import { explainByBuilds } from './builds.ts';
 import { safeOutput } from './words.ts';
 

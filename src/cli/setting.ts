@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import { DAEMON_OPTIONS, type Flags, optionValue } from '../platform/config/daemon-options.ts';
-import { didYouMean, nearest } from '../platform/lib/nearest.ts';
-import { asTyped } from '../platform/lib/own-command.ts';
+import { asTyped } from '../platform/lib/own-program.ts';
 import { parseDuration } from '../platform/lib/quantities.ts';
+import { didYouMean, nearest } from '../platform/lib/text.ts';
 import type { Session, SessionInput } from './session.ts';
 import { safeOutput } from './words.ts';
 

@@ -1,6 +1,6 @@
 // Design: src/decisions/leases.md
 
-import type { Logger } from '../platform/lib/logger.ts';
+import type { Logger } from '../platform/lib/telemetry.ts';
 import {
   lockLeases,
   ownerOf,
@@ -14,8 +14,7 @@ import {
   unregister,
   updateReplica,
 } from '../store/installation/leases.ts';
-import { numbersOf } from '../store/workspace-numbers.ts';
-import type { Sql } from '../store/workspace-scope.ts';
+import { numbersOf, type Sql } from '../store/workspace-scope.ts';
 import type { QueryInterval } from './clock-offset.ts';
 import type { LeaseHolder, OwnershipAge } from './lease-holder.ts';
 import { createPeers, shareOf } from './peers.ts';

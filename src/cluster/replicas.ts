@@ -1,6 +1,6 @@
 // Design: src/decisions/replicas.md
 
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import type { AnswerRoom } from '../platform/http/admission.ts';
 import { requestStreamed, type StreamedAnswer } from '../platform/http/daemon-client.ts';
 import type { LeaseHolder } from './lease-holder.ts';

@@ -2,9 +2,8 @@
 
 import { createHmac, hash, hkdfSync } from 'node:crypto';
 import type { Access } from '../model/caller.ts';
-import type { Clock } from '../platform/lib/clock.ts';
+import type { Clock, Random } from '../platform/lib/clock.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
-import type { Random } from '../platform/lib/random.ts';
 
 /** The caller of a request, as the process that received it has authenticated it. */
 export interface Identity extends Access {

@@ -5,14 +5,14 @@ import { type CauseTimes, describeOpenWorkspace } from '../admin/status/describe
 import { createLagWatch } from '../admin/status/lag.ts';
 import { createTokens } from '../gateway/token-book.ts';
 import type { Upstream } from '../gateway/upstream.ts';
-import { asSyncError } from '../model/errors/sync-error.ts';
+import { asSyncError } from '../model/errors.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import { doAll } from '../platform/lib/failures.ts';
-import type { Store } from '../store/database.ts';
+import { doAll } from '../platform/lib/concurrency.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { readStatus } from '../store/status/stored-status.ts';
-import { isTaskCached } from '../store/tasks/cached-tasks.ts';
+import { isTaskCached } from '../store/tasks/stored-tasks.ts';
 import type { WorkspaceContext } from '../store/workspace-context.ts';
+import type { Store } from '../store/workspace-scope.ts';
 import { createThrottle, type Throttle } from '../sync/quota/throttle.ts';
 import { type DaemonContext, observersOf, type PartitionContext } from './daemon-context.ts';
 import { openStages, type PartitionStages, workspaceIdOf } from './partition-stages.ts';

@@ -1,9 +1,8 @@
 import { type Replicas, readBody } from '../cluster/replicas.ts';
 import type { Identity } from '../cluster/signature.ts';
-import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../model/errors.ts';
 import type { AnswerRoom } from '../platform/http/admission.ts';
-import type { HttpAnswer } from '../platform/http/http-client.ts';
-import { isSafe } from '../platform/http/semantics.ts';
+import { type HttpAnswer, isSafe } from '../platform/http/http-client.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
 import { type Place, passedHeaders } from './destination.ts';
 import { type Outgoing, outgoing, refuse, retrySoon, unauthorized } from './outgoing.ts';

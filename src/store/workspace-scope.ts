@@ -1,7 +1,12 @@
+// Design: src/decisions/database.md
+
 import {
   type AliasedSelectQueryBuilder,
+  type Compilable,
+  type CompiledQuery,
   type DeleteQueryBuilder,
   type DeleteResult,
+  type ExpressionBuilder,
   type Insertable,
   type InsertQueryBuilder,
   type InsertResult,
@@ -12,6 +17,9 @@ import {
   type UpdateQueryBuilder,
   type UpdateResult,
 } from 'kysely';
+import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/database-schema.ts';
+import type { Database } from '../platform/database/database-types.ts';
+import { piecesOf, yieldForRequests } from '../platform/lib/concurrency.ts';
 import type { Schema, Tables } from './schema/tables.ts';
 import type { CachedRows } from './unit-of-work/cached-tables.ts';
 
@@ -47,9 +55,9 @@ export interface Scope {
 }
 
 /** A table, and one of its columns. */
-export type Column<T extends Table> = readonly [table: T, column: keyof Schema[T] & string];
+type Column<T extends Table> = readonly [table: T, column: keyof Schema[T] & string];
 
-export interface Insertion<T extends Table> {
+interface Insertion<T extends Table> {
   values(rows: NewRow<T> | readonly NewRow<T>[]): InsertQueryBuilder<Pick<Schema, T>, T, InsertResult>;
 }
 
@@ -111,4 +119,208 @@ function workspaceRef(table: Table): `${AnyTable}.workspace` {
 
 function columnRef(table: Table, column: string): `${AnyTable}.name` {
   return `${table}.${column}` as `${AnyTable}.name`;
+}
+
+/** The rows of one workspace in the database that all workspaces share. */
+export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'checkFileReplaced' | 'keptLog'> {
+  /** For single statements outside of a transaction. */
+  readonly query: Scope;
+  /** Runs `work` in one durable transaction; rolls back when it throws. */
+  commit<Result>(work: (scope: Scope) => Promise<Result>): Promise<Result>;
+  /** Commits without waiting for the disk, for work that is repeated if a power failure undoes it. */
+  commitRelaxed<Result>(work: (scope: Scope) => Promise<Result>): Promise<Result>;
+}
+
+/** Runs one statement with these values as its parameters. */
+type CompiledStatement<Values extends object, Row> = (query: Sql, values: Values) => Promise<readonly Row[]>;
+
+/** Stands in a statement for a value that is given with each run. */
+class Placeholder {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/**
+ * Compiles a statement once for each dialect and each set of value names, for statements that often run with other values. Compiling
+ * takes longer than the answer of an index.
+ *
+ * @param build gets a placeholder for each value. It may pass or spread them into the statement, but must not read them.
+ */
+export function compileStatement<Values extends object, Row>(
+  build: (query: Sql, values: Values) => Compilable<Row>,
+): CompiledStatement<Values, Row> {
+  const compiled = new Map<string, CompiledQuery<Row>>();
+  return async (query, values) => {
+    const names = Object.keys(values);
+    const key = `${dialectOf(query)} ${names.join(' ')}`;
+    const placeholders = () => Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Values;
+    const statement = compiled.get(key) ?? build(query, placeholders()).compile();
+    compiled.set(key, statement);
+    const parameters = statement.parameters.map((each) =>
+      each instanceof Placeholder ? values[each.name as keyof Values] : each,
+    );
+    const { rows } = await query.executeQuery<Row>({ ...statement, parameters });
+    return rows;
+  };
+}
+
+/** Compiles a statement on the rows of one workspace. */
+export function compileInScope<Values extends object, Row>(
+  build: (query: Scope, values: Values) => Compilable<Row>,
+): (query: Scope, values: Values) => Promise<readonly Row[]> {
+  const statement = compileStatement((query, { workspace, ...values }: Values & Pick<Scope, 'workspace'>) =>
+    build(scopeOf(query, workspace), values as unknown as Values),
+  );
+  return ({ whole, workspace }, values) => statement(whole, { ...values, workspace });
+}
+
+/** The part of a result that belongs to one workspace, by the number of the workspace. */
+export type ByWorkspace<Part> = (workspace: number) => Part;
+
+interface OwnedRow {
+  readonly workspace: number;
+}
+
+/** Groups the rows that one statement read for several workspaces. */
+export function groupByWorkspace<Row extends OwnedRow>(rows: readonly Row[]): ByWorkspace<readonly Row[]> {
+  const groups = Map.groupBy(rows, (row) => row.workspace);
+  return (workspace) => groups.get(workspace) ?? [];
+}
+
+/** Maps each workspace to the count that one statement found for it; 0 without a row. */
+export function countsByWorkspace(rows: readonly (OwnedRow & { readonly count: number })[]): ByWorkspace<number> {
+  const counts = new Map(rows.map(({ workspace, count }) => [workspace, count]));
+  return (workspace) => counts.get(workspace) ?? 0;
+}
+
+/** Removes the number of the workspace, which is not shown. */
+export function withoutWorkspace<Row extends OwnedRow>(row: Row): Omit<Row, 'workspace'> {
+  const { workspace: _workspace, ...rest } = row;
+  return rest;
+}
+
+/** Builds a subquery for each row of `workspaces`. */
+type OfEach<Subquery> = (build: ExpressionBuilder<Schema, 'workspaces'>) => Subquery;
+
+/** Reads the rows that a subquery returns for each workspace, so that each list is bounded and read in the order of an index. */
+export async function rowsOfEach<Row extends OwnedRow>(
+  query: Sql,
+  workspaces: readonly number[],
+  rows: OfEach<SelectQueryBuilder<never, never, Row>>,
+): Promise<ByWorkspace<readonly Row[]>> {
+  const found = await query
+    .selectFrom('workspaces')
+    .select((build) => rowsOfSubquery(dialectOf(query), rows(build)).as('rows'))
+    .where('id', 'in', workspaces)
+    .execute();
+  return groupByWorkspace(found.flatMap((each) => rowsIn(each.rows)));
+}
+
+/** Reads single values of each workspace, by one index lookup each, under their names. Values that are null are left out. */
+export async function valuesOfEach(
+  query: Sql,
+  workspaces: readonly number[],
+  values: OfEach<readonly AliasedSelectQueryBuilder<object, string>[]>,
+): Promise<ByWorkspace<Readonly<Record<string, number>>>> {
+  if (workspaces.length === 0) return () => ({});
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(values)
+    .where('id', 'in', workspaces)
+    .execute();
+  const found = new Map(rows.map(({ workspace, ...own }) => [workspace, Object.entries<number | null>(own)]));
+  return (workspace) =>
+    Object.fromEntries(
+      (found.get(workspace) ?? []).flatMap(([name, value]) => (value === null ? [] : [[name, value]])),
+    );
+}
+
+/** Returns the numbers of workspaces, in the order of the names. A new name gets a number first. */
+export async function numbersOf(query: Sql, names: readonly string[]): Promise<readonly number[]> {
+  const stored = await storedNumbers(query, names);
+  const missing = names.filter((name) => !stored.has(name));
+  if (missing.length > 0) {
+    await query
+      .insertInto('workspaces')
+      .values(missing.map((name) => ({ name })))
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .execute();
+  }
+  const numbers = missing.length === 0 ? stored : await storedNumbers(query, names);
+  return names.map((name) => numbers.get(name) as number);
+}
+
+async function storedNumbers(query: Sql, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const rows = await query
+    .selectFrom('workspaces')
+    .select(['id', 'name'])
+    .where('name', 'in', ['', ...names])
+    .execute();
+  return new Map(rows.map(({ id, name }) => [name, id]));
+}
+
+/** Selects rows of a workspace of the outer query. */
+type RowsOfWorkspace = (
+  build: ExpressionBuilder<Schema, 'workspaces'>,
+) => readonly SelectQueryBuilder<Schema, never, object>[];
+
+/**
+ * Returns those of these workspaces for which one of the subqueries finds a row, by one index lookup per workspace. The row is compared
+ * as a value, because PostgreSQL would turn `exists` into a join that may read the rows of all workspaces.
+ */
+export async function workspacesWith(
+  query: Sql,
+  workspaces: readonly number[],
+  rows: RowsOfWorkspace,
+): Promise<readonly number[]> {
+  const found = await query
+    .selectFrom('workspaces')
+    .select('id')
+    .where('id', 'in', workspaces)
+    .where((build) =>
+      build.or(rows(build).map((row) => build(row.select(sql.lit(1).as('found')).limit(1), 'is not', null))),
+    )
+    .execute();
+  return found.map(({ id }) => id);
+}
+
+/** Rows of one transaction. Changing them takes some milliseconds, including the triggers that count them. */
+export const CHUNK_SIZE = 500;
+
+/**
+ * Repeats a change until it finds fewer rows than a chunk. Each repetition is a transaction of its own, and other work runs between
+ * two of them. If the process ends before, the remaining rows stay unchanged.
+ *
+ * @param change changes at most `limit` rows, which it must not find again, and returns their number
+ * @returns the number of changed rows
+ */
+export async function changeInChunks(
+  { commit }: Pick<Store, 'commit'>,
+  change: (query: Scope, limit: number) => Promise<number>,
+): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const changed = await commit((query) => change(query, CHUNK_SIZE));
+    total += changed;
+    if (changed < CHUNK_SIZE) return total;
+    await yieldForRequests();
+  }
+}
+
+/** Changes the rows of these keys in chunks, each row once. @returns the number of changed rows */
+export async function changeKeysInChunks<Key>(
+  { commit }: Pick<Store, 'commit'>,
+  keys: readonly Key[],
+  change: (query: Scope, chunk: readonly Key[]) => Promise<number>,
+): Promise<number> {
+  let total = 0;
+  for (const chunk of piecesOf([...new Set(keys)], CHUNK_SIZE)) {
+    total += await commit((query) => change(query, chunk));
+    await yieldForRequests();
+  }
+  return total;
 }

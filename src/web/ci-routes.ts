@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ServedDaemon } from '../admin/status/whole-status.ts';
 import { pullRequestTasks } from '../admin/tasks/pull-request-tasks.ts';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import type { Server } from '../platform/http/server.ts';
 import { callerOf } from './access/access-control.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';

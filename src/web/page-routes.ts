@@ -9,11 +9,10 @@ import {
   type ServedDaemon,
 } from '../admin/status/whole-status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
-import { LANES } from '../model/lane.ts';
+import { LANES } from '../model/change.ts';
 import type { Server, ServerReply } from '../platform/http/server.ts';
-import type { Labels, Meter } from '../platform/lib/meter.ts';
-import { createQueue } from '../platform/lib/queue.ts';
-import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
+import { createQueue, piecesOf, yieldToEventLoop } from '../platform/lib/concurrency.ts';
+import type { Labels, Meter } from '../platform/lib/telemetry.ts';
 import { callerOf } from './access/access-control.ts';
 
 /** The readers of the status. Tests replace them. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { createScheduler, type Job } from '../../src/platform/lib/scheduler.ts';
+import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { installationRuns } from '../../src/store/installation/job-runs.ts';
 import { createForge, pulls } from '../support/fakes/forge.ts';
 import { createRunMemory } from '../support/fakes/timetable.ts';

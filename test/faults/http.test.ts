@@ -4,7 +4,7 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect, createServer as createNetServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { SyncError } from '../../src/model/errors.ts';
 import {
   createHttpClient,
   type HttpClient,
@@ -13,8 +13,7 @@ import {
 } from '../../src/platform/http/http-client.ts';
 import { createOrigins } from '../../src/platform/http/origin.ts';
 import { createServer, listen as listenOn } from '../../src/platform/http/server.ts';
-import { silentMeter } from '../../src/platform/lib/meter.ts';
-import { noSteps } from '../../src/platform/lib/steps.ts';
+import { noSteps, silentMeter } from '../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 
 const closing: (() => unknown)[] = [];

@@ -7,7 +7,7 @@ import { isDeepStrictEqual, promisify } from 'node:util';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/platform/database/open.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { readBackfills, requestBackfill } from '../../src/store/connections/backfills.ts';
 import { openInstallationFile, openTables } from '../../src/store/installation/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';

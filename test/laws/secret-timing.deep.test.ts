@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Connector, WebhookRequest } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { isSameSecret } from '../../src/platform/lib/digest.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createCallers } from '../../src/web/access/token-callers.ts';
 import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace-api/contract.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';

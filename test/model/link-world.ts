@@ -1,11 +1,10 @@
 import { entity } from '../../src/model/change.ts';
-import { type SyncError as Failure, SyncError } from '../../src/model/errors/sync-error.ts';
-import { externalIdOf } from '../../src/model/link.ts';
+import { type SyncError as Failure, SyncError } from '../../src/model/errors.ts';
+import { externalIdOf } from '../../src/model/item.ts';
 import { pendingDeliveries } from '../../src/store/deliveries/inbox.ts';
-import { saveTask } from '../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../src/store/tasks/stored-tasks.ts';
 import { configureLinks, noteListRefused } from '../../src/store/workspace/server-capabilities.ts';
-import { appendAnswer } from '../../src/store/workspace/workspace-answers.ts';
-import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
+import { appendAnswer, enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
 import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';

@@ -1,10 +1,9 @@
 import { SUCCESSION } from '../../src/daemon/compose.ts';
 import { type EntityKind, entity } from '../../src/model/change.ts';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
+import { SyncError } from '../../src/model/errors.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/changes/entities.ts';
 import { addDifference, findChange } from '../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../src/store/database.ts';
 import {
   fenceOf,
   localTime,
@@ -16,7 +15,7 @@ import {
 import { readLedger } from '../../src/store/quota/ledger.ts';
 import { saveTaskMarks } from '../../src/store/tasks/task-creations.ts';
 import { configureLinks } from '../../src/store/workspace/server-capabilities.ts';
-import type { Scope } from '../../src/store/workspace-scope.ts';
+import type { Scope, Store } from '../../src/store/workspace-scope.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
 import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { WARNINGS } from '../../src/admin/status/verdict.ts';
-import type { Labels } from '../../src/platform/lib/meter.ts';
+import type { Labels } from '../../src/platform/lib/telemetry.ts';
 import { createMetrics, METRICS } from '../../src/platform/observe/metrics.ts';
 import { setGauges } from '../../src/web/page-routes.ts';
 import { statusWith } from '../support/harness/web.ts';

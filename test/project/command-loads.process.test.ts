@@ -81,7 +81,6 @@ describe('a command loads only what it needs', () => {
         "model/text-limits.ts",
         "platform/config/daemon-options.ts",
         "platform/config/interpolate.ts",
-        "platform/config/proxies.ts",
         "platform/observe/scrubber.ts",
         "store/installation/daemon-file.ts",
         "web/admin-answers.ts",

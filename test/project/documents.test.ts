@@ -8,7 +8,7 @@ import { LEFT_OUT, STEPS } from '../../.ci/readme.ts';
 import { withInstallLines } from '../../.ci/release.ts';
 import { COMMAND_FILES } from '../../src/cli/program.ts';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
-import { COMMAND_NAMES, COMMANDS_OF_WORKSPACE, COMMANDS_WITHOUT_PLACE } from '../../src/platform/lib/own-command.ts';
+import { COMMAND_NAMES, COMMANDS_OF_WORKSPACE, COMMANDS_WITHOUT_PLACE } from '../../src/platform/lib/own-program.ts';
 import { escapePattern } from '../../src/platform/lib/text.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { allCommands } from '../support/harness/command-line.ts';
@@ -273,7 +273,7 @@ describe('the guides', () => {
 
 /**
  * Texts of the program name our commands as `"worksync check"`, in an example of help, or between backquotes in a description of an
- * option: `platform/lib/own-command.ts` replaces them by what works where the program runs.
+ * option: `platform/lib/own-program.ts` replaces them by what works where the program runs.
  */
 describe('texts of the program', () => {
   /** A verb that is a command too, and a text for programs. */
@@ -283,7 +283,7 @@ describe('texts of the program', () => {
     .flatMap(([path, text]) => text.split('\n').map((line, index) => ({ place: `${path}:${index + 1}`, line })))
     .filter(({ line }) => line.includes('worksync ') && !/^\s*(?:\/\*\*|\*|\/\/)/.test(line));
 
-  it('name commands in a form that own-command.ts replaces', () => {
+  it('name commands in a form that own-program.ts replaces', () => {
     const bare = new RegExp(`(?<!["\`]|Example: |^ {9}|source <\\()\\bworksync (?:${NAMES.join('|')})\\b`);
     expect(lines.filter(({ line }) => bare.test(line) && !RIGHT.test(line))).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { describePlan } from '../../src/cli/changes/plan.ts';
 import { entity } from '../../src/model/change.ts';
-import type { Fault } from '../../src/reference-service/http/faults.ts';
+import type { Fault } from '../../src/reference-service/http/pipeline.ts';
 import { updateChange } from '../../src/store/changes/outbox-rows.ts';
 import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { checkAll } from '../../src/admin/status/check.ts';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import { createForge, type Forge, pulls } from '../support/fakes/forge.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import { commandLine } from '../support/harness/command-line.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { type LabReport, tryRules } from '../../src/admin/workspace/lab.ts';
 import { describeLab } from '../../src/cli/changes/plan.ts';
-import { yieldForRequests } from '../../src/platform/lib/yield.ts';
+import { yieldForRequests } from '../../src/platform/lib/concurrency.ts';
 import { scopeOf } from '../../src/store/workspace-scope.ts';
 import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Fault } from '../../src/reference-service/http/faults.ts';
+import type { Fault } from '../../src/reference-service/http/pipeline.ts';
 import { createForge, type Forge, type ForgePull, pulls } from '../support/fakes/forge.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 

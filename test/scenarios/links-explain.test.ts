@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/items/explained.ts';
-import type { Grammar } from '../../src/model/link.ts';
+import type { Grammar } from '../../src/model/item.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';

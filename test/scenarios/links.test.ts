@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { systemRandom } from '../../src/platform/lib/random.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';

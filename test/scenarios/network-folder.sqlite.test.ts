@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { afterEach, expect, it } from 'vitest';
-import { type Logger, silentLogger } from '../../src/platform/lib/logger.ts';
+import { type Logger, silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 
 /** A data folder on a file system that other machines share. */

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import { createLogger } from '../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';

@@ -4,7 +4,7 @@ import { entity } from '../../src/model/change.ts';
 import type { TaskUpdate } from '../../src/model/task.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/changes/entities.ts';
 import { addDifference } from '../../src/store/changes/outbox-rows.ts';
-import { readTaskUpdateFacts } from '../../src/store/tasks/task-update-facts.ts';
+import { readTaskUpdateFacts } from '../../src/store/tasks/stored-tasks.ts';
 import { errorAnswer } from '../support/fakes/weather.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { drawn, sampleOf } from '../support/harness/depth.ts';

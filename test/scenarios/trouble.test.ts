@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/cli/status/status.ts';
 import { entity } from '../../src/model/change.ts';
-import type { Fault } from '../../src/reference-service/http/faults.ts';
+import type { Fault } from '../../src/reference-service/http/pipeline.ts';
 import { requestFetch } from '../../src/store/deliveries/wanted-fetches.ts';
 import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/fakes/absence.ts';

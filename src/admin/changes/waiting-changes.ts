@@ -5,13 +5,14 @@ import {
   entity as entityName,
   HELD_CLASSES,
   type HeldClass,
+  LANES,
+  type Lane,
   settlement,
   taskOfLinkRead,
 } from '../../model/change.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { LANES, type Lane } from '../../model/lane.ts';
+import { SyncError } from '../../model/errors.ts';
 import { describeUpdate, type TaskUpdate } from '../../model/task.ts';
-import { didYouMean } from '../../platform/lib/nearest.ts';
+import { didYouMean } from '../../platform/lib/text.ts';
 import { type EntityRow, findEntities, json } from '../../store/changes/entities.ts';
 import { type HeldChanges, heldChanges, releaseHeld } from '../../store/changes/held-changes.ts';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Finding, HookState } from '../../connectors/connector.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
 import { isSilent } from '../../sync/intake/hook-watch.ts';
 import { webhookUrlOf } from '../../sync/intake/webhook-routes.ts';

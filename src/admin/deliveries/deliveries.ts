@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../../model/delivery.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { ItemKey } from '../../model/item.ts';
-import { yieldForRequests } from '../../platform/lib/yield.ts';
+import { yieldForRequests } from '../../platform/lib/concurrency.ts';
 import {
   type DeliveryFilter,
   type DeliveryPosition,
@@ -26,7 +26,7 @@ import {
   retryQuarantined,
 } from '../../store/deliveries/inbox.ts';
 import { findItems as itemRows, readDeliveries } from '../../store/items/items.ts';
-import { WORKSPACE } from '../../store/workspace/workspace-answers.ts';
+import { WORKSPACE } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { findItems, findTask, itemsAbout, noSuchItem } from '../items/find-named.ts';
 import { type NamedItem, nameOfItem } from '../items/human-names.ts';

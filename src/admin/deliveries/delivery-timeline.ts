@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
-import { withoutSecrets } from '../../model/errors/sync-error.ts';
+import { withoutSecrets } from '../../model/errors.ts';
 import type { ItemKey } from '../../model/item.ts';
 import { beginningOf } from '../../model/text-limits.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { findEntity } from '../../store/changes/entities.ts';
-import { type StoredBody, unpackBody } from '../../store/deliveries/bodies.ts';
 import { type ListedDelivery, storedBodies } from '../../store/deliveries/find-deliveries.ts';
+import { type StoredBody, unpackBody } from '../../store/deliveries/inbox.ts';
 import { findItems, type ItemRow, MOST_DELIVERIES, readDeliveries } from '../../store/items/items.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { type NamedItem, nameItems, nameOfItem } from '../items/human-names.ts';

@@ -1,10 +1,10 @@
 import type { Translation } from '../../connectors/connector.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import type { Item } from '../../model/item.ts';
-import { LARGE } from '../../platform/lib/yield.ts';
-import { type StoredBody, unpackBody } from '../../store/deliveries/bodies.ts';
+import { LARGE } from '../../platform/lib/concurrency.ts';
 import type { ListedDelivery } from '../../store/deliveries/find-deliveries.ts';
-import { type Answer, readAnswer } from '../../store/workspace/workspace-answers.ts';
+import { type StoredBody, unpackBody } from '../../store/deliveries/inbox.ts';
+import { type Answer, readAnswer } from '../../store/workspace/workspace-reads.ts';
 import type { ReconcileConnection, ReconcileConnections } from '../../sync/reconcile/context.ts';
 import { translateEvent } from '../../sync/reconcile/workspace-events.ts';
 

@@ -1,6 +1,5 @@
-import type { ChangeState, RequestOutcome } from '../../model/change.ts';
+import type { ChangeState, Lane, RequestOutcome } from '../../model/change.ts';
 import type { ItemKey } from '../../model/item.ts';
-import type { Lane } from '../../model/lane.ts';
 import { entitiesOf } from '../../store/changes/entities.ts';
 import { findChanges, type OutboxRow, readWaiting } from '../../store/changes/outbox-rows.ts';
 import { type RequestRow, requestsOfItems } from '../../store/changes/requests.ts';

@@ -1,4 +1,4 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 
 /** The repository of the example that works as it is. */
 export const SAMPLE_REPOSITORY = 'octokit/webhooks.js';

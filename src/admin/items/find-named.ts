@@ -1,7 +1,7 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { ItemKey } from '../../model/item.ts';
 import { type Task, taskName } from '../../model/task.ts';
-import { didYouMean } from '../../platform/lib/nearest.ts';
+import { didYouMean } from '../../platform/lib/text.ts';
 import { itemsNamed } from '../../store/items/item-names.ts';
 import {
   existingItems,
@@ -11,7 +11,7 @@ import {
   itemsOfTask,
   namesWithPrefix,
 } from '../../store/items/items.ts';
-import { tasksByIds, tasksByKeys } from '../../store/tasks/cached-tasks.ts';
+import { tasksByIds, tasksByKeys } from '../../store/tasks/stored-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Rules } from '../../sync/reconcile/context.ts';
 import { nameOf } from '../../sync/reconcile/link-rules/lookup-names.ts';

@@ -1,9 +1,8 @@
-import { type EntityKind, taskOfLinkRead } from '../../model/change.ts';
-import { entityLabel } from '../../model/entity-label.ts';
+import { type EntityKind, entityLabel, taskOfLinkRead } from '../../model/change.ts';
 import { displayNameOf, type Item, type ItemKey } from '../../model/item.ts';
 import { findEntities } from '../../store/changes/entities.ts';
 import { itemLabels } from '../../store/items/items.ts';
-import { tasksByIds } from '../../store/tasks/cached-tasks.ts';
+import { tasksByIds } from '../../store/tasks/stored-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { type FoundTask, foundTask } from './find-named.ts';

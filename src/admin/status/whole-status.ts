@@ -1,8 +1,8 @@
 import { PROTOCOL, SCHEMA } from '../../model/build.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../../model/errors.ts';
 import type { ServerClocks } from '../../platform/http/server-clocks.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { piecesOf, yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { piecesOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import type { Health } from '../../platform/observe/health.ts';
 import type { Metrics } from '../../platform/observe/metrics.ts';
 import type { Installation } from '../../store/installation/installation.ts';

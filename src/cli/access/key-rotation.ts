@@ -1,4 +1,4 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import type { Answered, Routes } from '../../workspace-api/contract.ts';
 import type { CommandClient } from '../workspace-client.ts';

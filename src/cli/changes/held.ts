@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { NamedHeldChanges } from '../../admin/changes/waiting-changes.ts';
 import { HELD_CLASSES, type HeldClass } from '../../model/change.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import type { Setting } from '../setting.ts';
 import { plural, printable } from '../words.ts';
 import { operationCommand, type WorkspaceFlags } from '../workspace-command.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { ListedChange, ShownChange } from '../../admin/changes/waiting-changes.ts';
 import { CHANGE_STATES, type ChangeState } from '../../model/change.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { eachOf, type Setting, wholeNumber } from '../setting.ts';
 import { plural, printable, span } from '../words.ts';
 import { operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';

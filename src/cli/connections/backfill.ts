@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { BackfillProgress } from '../../admin/connections/backfill.ts';
 import type { Partition } from '../../daemon/partition.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { PARTIAL, print, type Setting, say, sinceOf } from '../setting.ts';
 import { plural, printable, safeOutput, span } from '../words.ts';

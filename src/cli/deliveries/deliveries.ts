@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Refused } from '../../admin/access/refused.ts';
 import type { Answered } from '../../admin/admin-operations.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../../model/delivery.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { askInstallation } from '../owner.ts';
 import { OF_QUESTIONS, oneOf, type Setting, wholeNumber } from '../setting.ts';

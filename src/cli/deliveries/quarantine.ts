@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Setting } from '../setting.ts';
 import { plural, printable } from '../words.ts';
 import { operationCommand, type WorkspaceFlags } from '../workspace-command.ts';

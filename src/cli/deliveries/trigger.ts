@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { SampleDelivery, Tried } from '../../admin/deliveries/sample-delivery.ts';
 import type { Translation } from '../../connectors/connector.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { webhookAddressOf } from '../owner.ts';
 import type { Session } from '../session.ts';
 import { FAILED, type Setting, sessionOf } from '../setting.ts';

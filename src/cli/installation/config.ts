@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { EffectiveValue } from '../../admin/installation/effective-config.ts';
-import { CODES } from '../../model/errors/codes.ts';
+import { CODES } from '../../model/errors.ts';
+import { commandEnvironment } from '../../platform/config/config-files.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
-import { commandEnvironment } from '../../platform/config/env-file.ts';
 import { diskFiles } from '../../platform/lib/regular-files.ts';
 import { print, type Setting, say, sessionOf, withDaemonOptions } from '../setting.ts';
 import { printable, table } from '../words.ts';

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { type DaemonOptions, type Flags, serviceDatabase } from '../../platform/config/daemon-options.ts';
-import type { RestorePlan, WorkspaceRows } from '../../store/restore/restore-plan.ts';
+import type { RestorePlan, WorkspaceRows } from '../../store/restore/restore.ts';
 import { askOwnerOr, placeOf, whoRuns } from '../owner.ts';
 import { OF_QUESTIONS, print, type Setting, say, sessionOf, withDaemonOptions } from '../setting.ts';
 import { plural, printable } from '../words.ts';

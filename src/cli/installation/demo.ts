@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { PROGRAM } from '../../platform/lib/program-folder.ts';
+import { PROGRAM } from '../../platform/lib/own-program.ts';
 import { PARTIAL, print, type Setting, sessionOf } from '../setting.ts';
 
 const DEMO_CONFIG = `${PROGRAM}/config/default.yaml`;

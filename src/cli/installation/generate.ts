@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { PROGRAM } from '../../platform/lib/program-folder.ts';
+import { SyncError } from '../../model/errors.ts';
+import { PROGRAM } from '../../platform/lib/own-program.ts';
 import { print } from '../setting.ts';
 
 export function addGenerate(program: Command): void {

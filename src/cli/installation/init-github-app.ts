@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { sleep, systemClock } from '../../platform/lib/clock.ts';
 import { durationOption } from '../patience.ts';
 import { likeOption, print, type Setting, say } from '../setting.ts';
@@ -53,7 +53,7 @@ export function addInitGithubApp(group: Command, setting: Setting): void {
     .action(async (flags: AppFlags) => {
       const { derivedBase } = await import('../../connectors/github/options.ts');
       const { createProcessContext } = await import('../../daemon/daemon-context.ts');
-      const { silentLogger } = await import('../../platform/lib/logger.ts');
+      const { silentLogger } = await import('../../platform/lib/telemetry.ts');
       if (!/^[A-Za-z0-9.-]{1,253}$/.test(flags.host))
         throw new SyncError('usage', `--host ${flags.host}: expected the name of a host`);
       const { http, clock } = createProcessContext(silentLogger, setting.version, setting.scrubber);
@@ -95,7 +95,7 @@ export async function makeApp(
 ): Promise<MadeApp> {
   const { CODE, manifestOf, newAppAddress, takeNewApp } = await import('../../connectors/github/app-manifest.ts');
   const { refuseWrongName } = await import('../../admin/installation/init.ts');
-  const { systemRandom } = await import('../../platform/lib/random.ts');
+  const { systemRandom } = await import('../../platform/lib/clock.ts');
   const { openConfirmPage } = await import('../../web/confirm-app.ts');
   const { publicUrl, name, connection, organization, appName, issues = false, folder, timeout } = flags;
   refuseWrongName('--name', name);

@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Draft, FirstConfig } from '../../admin/installation/init.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { shellWord } from '../../platform/lib/own-command.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
+import { shellWord } from '../../platform/lib/own-program.ts';
 import { print, refusingUnknown, type Setting, say } from '../setting.ts';
 import { gather } from '../workspace-command.ts';
 import { addInitGithubApp } from './init-github-app.ts';
@@ -178,7 +178,7 @@ async function ask(questions: readonly Question[]): Promise<Readonly<Record<stri
 /** Generates the secrets that a person may choose, and asks for all other variables that are not set. */
 async function valuesOf(draft: Draft): Promise<Readonly<Record<string, string>>> {
   const { generatedSecret, unsetVariables } = await import('../../admin/installation/init.ts');
-  const { systemRandom } = await import('../../platform/lib/random.ts');
+  const { systemRandom } = await import('../../platform/lib/clock.ts');
   const unset = unsetVariables(draft);
   const secrets = unset.flatMap((name) => {
     const secret = generatedSecret(draft, name, systemRandom().bytes(32));

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { daemonOptions, environment } from '../../platform/config/daemon-options.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
 import type { CopyProgress } from '../../store/copy/copy-store.ts';

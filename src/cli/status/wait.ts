@@ -1,11 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Status } from '../../admin/status/status.ts';
 import { CONDITIONS, type Condition, conditionOf, judgeCondition, type Waiting } from '../../admin/status/wait.ts';
-import { CODES } from '../../model/errors/codes.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, CODES } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
-import { didYouMean } from '../../platform/lib/nearest.ts';
+import { didYouMean } from '../../platform/lib/text.ts';
 import { askStatus, placeOf } from '../owner.ts';
 import { durationOption } from '../patience.ts';
 import { OF_QUESTIONS, PARTIAL, print, type Setting, say, withDaemonOptions } from '../setting.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../../workspace-api/contract.ts';
 import { eachOf, oneOf, type Setting } from '../setting.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { LinkTarget } from '../../admin/tasks/links.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { SYNC_FIELD_NAMES, type SyncField } from '../../model/synced-fields.ts';
+import { SyncError } from '../../model/errors.ts';
+import { SYNC_FIELD_NAMES, type SyncField } from '../../model/written-task.ts';
 import { describeExplained } from '../items/explained.ts';
 import type { Setting } from '../setting.ts';
 import { taskIdOf } from '../shorthand.ts';

@@ -15,7 +15,7 @@ import {
   visit,
   type YAMLError,
 } from 'yaml';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { interpolate, literalSecrets, type Variables } from './interpolate.ts';
 
 /** Something that is wrong at a place of a file. Lines and columns count from 1. */

@@ -14,7 +14,7 @@ import {
   SqliteQueryCompiler,
   ValueNode,
 } from 'kysely';
-import { createQueue, type Queue } from '../lib/queue.ts';
+import { createQueue, type Queue } from '../lib/concurrency.ts';
 
 /** The dialect of a database without its driver. */
 export type DialectParts = Omit<Dialect, 'createDriver'>;

@@ -14,8 +14,8 @@ import {
 } from 'kysely';
 import pg from 'pg';
 import { DatabaseFault, postgresFaultOf, watchFaults } from './database-fault.ts';
+import { type MigrateOptions, migrate } from './database-schema.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
-import { type MigrateOptions, migrate } from './migrate.ts';
 import { type PostgresAddress, readAddress } from './postgres-address.ts';
 import { type Connections, clientWithTls, createConnections, readTlsFiles } from './postgres-driver.ts';
 import { serverAbilities } from './server-abilities.ts';

@@ -14,11 +14,11 @@ import { join } from 'node:path';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
 import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
 import { syncFolder } from '../lib/folders.ts';
-import { noSteps, type Steps } from '../lib/steps.ts';
+import { noSteps, type Steps } from '../lib/telemetry.ts';
 import { DatabaseFault, type FaultWatch, faultOf, isLocked, placeOf, watchFaults } from './database-fault.ts';
+import { APPLIED, migrate } from './database-schema.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { createFileLog, LOG, LOG_LIMIT } from './file-log.ts';
-import { APPLIED, migrate } from './migrate.ts';
 import {
   BEGIN,
   COMMIT,

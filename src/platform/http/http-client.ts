@@ -1,9 +1,8 @@
 import { Agent, type Dispatcher, errors } from 'undici';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import type { Meter } from '../lib/meter.ts';
 import type { Shape } from '../lib/shape.ts';
-import type { Steps } from '../lib/steps.ts';
+import type { Meter, Steps } from '../lib/telemetry.ts';
 import type { AnswerRoom } from './admission.ts';
 import {
   createConnector,
@@ -14,7 +13,6 @@ import {
   REFUSED_FOR,
   unreachableHint,
 } from './connect.ts';
-import { isSafe } from './semantics.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
@@ -42,7 +40,7 @@ export interface HttpAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** Empty if there is a `content`. */
   readonly body: Buffer;
-  /** The JSON of the body, limited to the fields in `keep`, with long texts set apart: see `platform/lib/json-apart.ts`. */
+  /** The JSON of the body, limited to the fields in `keep`, with long texts set apart: see `platform/lib/shape.ts`. */
   readonly content?: unknown;
 }
 
@@ -386,4 +384,16 @@ function joined(headers: Readonly<Record<string, string | string[] | undefined>>
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined) result[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
   return result;
+}
+
+/** The meaning of methods and statuses in HTTP (RFC 9110). */
+
+/** Whether a request with this method changes nothing (RFC 9110, section 9.2.1), of those that are used here. */
+export function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** Whether the request was carried out (RFC 9110, section 15.3). */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
 }

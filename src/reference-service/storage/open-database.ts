@@ -1,7 +1,7 @@
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import type { Database } from '../../platform/database/database-types.ts';
 import { openDatabase } from '../../platform/database/open.ts';
-import type { Steps } from '../../platform/lib/steps.ts';
+import type { Steps } from '../../platform/lib/telemetry.ts';
 import { MIGRATIONS, type ServiceTables } from './service-tables.ts';
 
 /** Opens a service's database. Throws `database_newer`, and what a `DatabaseFault` says. */

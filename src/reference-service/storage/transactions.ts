@@ -1,10 +1,8 @@
 import type { Transaction } from 'kysely';
 import type { Database } from '../../platform/database/database-types.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import type { Clock, Random, WakeSignal } from '../../platform/lib/clock.ts';
+import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
+import type { Logger } from '../../platform/lib/telemetry.ts';
 import type { Variant } from '../http/variant.ts';
 import type { ServiceTables } from './service-tables.ts';
 

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
-import { dialectOf } from '../../platform/database/dialect.ts';
-import { keyOf } from '../../platform/database/table-definition.ts';
+import { dialectOf, keyOf } from '../../platform/database/database-schema.ts';
 import { ALL_TABLES, type Schema } from '../schema/tables.ts';
 import type { Sql } from '../workspace-scope.ts';
 

@@ -1,8 +1,8 @@
 import { createHash, hash } from 'node:crypto';
 import { sql, type Transaction } from 'kysely';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
+import { dialectOf } from '../../platform/database/database-schema.ts';
 import type { Database } from '../../platform/database/database-types.ts';
-import { dialectOf } from '../../platform/database/dialect.ts';
 import { INSTALLATION_ID, UNFINISHED_COPY } from '../installation/installation.ts';
 import type { Schema } from '../schema/tables.ts';
 import { changedRows, type Sql } from '../workspace-scope.ts';
@@ -63,7 +63,7 @@ export async function copyStore(copy: StoreCopy): Promise<readonly CopiedRows[]>
   return compared;
 }
 
-/** Analyses the tables, because PostgreSQL would start without statistics. SQLite has fixed ones; see `table-definition.ts`. */
+/** Analyses the tables, because PostgreSQL would start without statistics. SQLite has fixed ones; see `database-schema.ts`. */
 async function countRows(target: Sql): Promise<void> {
   if (dialectOf(target) === 'sqlite') return;
   const tables = [...COPIED_TABLES.map(({ name }) => name), 'counts'].map((name) => sql.table(name));

@@ -1,10 +1,9 @@
 import { type CompiledQuery, type Selectable, sql } from 'kysely';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
-import { dialectOf } from '../../platform/database/dialect.ts';
+import { dialectOf } from '../../platform/database/database-schema.ts';
 import type { Schema } from '../schema/tables.ts';
 import { countRows, type Scope, type Sql } from '../workspace-scope.ts';
-import { packBody, type StoredBody } from './bodies.ts';
-import { COSTLY } from './inbox.ts';
+import { COSTLY, packBody, type StoredBody } from './inbox.ts';
 
 /** A delivery that has no row yet. */
 export interface NewDelivery {

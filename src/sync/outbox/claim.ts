@@ -14,11 +14,10 @@ import {
 import { nextRevision } from '../../store/changes/revision.ts';
 import { pendingConnections } from '../../store/deliveries/inbox.ts';
 import { findItems, isUnverified, itemName } from '../../store/items/items.ts';
+import { readTaskUpdateFacts, refusalOfStatus } from '../../store/tasks/stored-tasks.ts';
 import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/tasks/task-creations.ts';
-import { readTaskUpdateFacts, refusalOfStatus } from '../../store/tasks/task-update-facts.ts';
 import { linksAreIdempotent, routeOffUntil, taskUpdatesOffUntil } from '../../store/workspace/server-capabilities.ts';
-import { WORKSPACE } from '../../store/workspace/workspace-answers.ts';
-import { lastLinksRead } from '../../store/workspace/workspace-reads.ts';
+import { lastLinksRead, WORKSPACE } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Slot } from '../quota/slot.ts';
 import type { ChangeScheduler, NextChange } from './change-scheduler.ts';

@@ -13,8 +13,7 @@ import {
 import { dropDifference, findChange } from '../../store/changes/outbox-rows.ts';
 import { mayUpdate } from '../../store/changes/revision.ts';
 import { runSequentially } from '../../store/unit-of-work/unit-of-work.ts';
-import type { Answer } from '../../store/workspace/workspace-answers.ts';
-import { enqueueReads } from '../../store/workspace/workspace-reads.ts';
+import { type Answer, enqueueReads } from '../../store/workspace/workspace-reads.ts';
 import { addFindings } from '../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { documentShape, listedDocuments } from './answers/shapes.ts';

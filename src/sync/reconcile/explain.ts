@@ -1,6 +1,5 @@
 import { entity } from '../../model/change.ts';
-import { type Item, movedToOf } from '../../model/item.ts';
-import type { LinkReason } from '../../model/link.ts';
+import { type Item, type LinkReason, movedToOf } from '../../model/item.ts';
 import { type Task, taskName } from '../../model/task.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { type EntityRow, findEntity, json, linksOfItem } from '../../store/changes/entities.ts';
@@ -8,7 +7,7 @@ import { findChange } from '../../store/changes/outbox-rows.ts';
 import { type DeliverySummary, findDelivery } from '../../store/deliveries/inbox.ts';
 import { findItem, readFields } from '../../store/items/items.ts';
 import { noticesOf } from '../../store/items/notices.ts';
-import { taskIdPrefixes, taskNameOf, tasksByIds } from '../../store/tasks/cached-tasks.ts';
+import { taskIdPrefixes, taskNameOf, tasksByIds } from '../../store/tasks/stored-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Evaluation, ReconcileConnection, ReconcileConnections, Rules } from './context.ts';
 import { tasksOfItem } from './evaluate-links.ts';

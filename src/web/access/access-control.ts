@@ -3,13 +3,13 @@
 import { type Actor, NOBODY } from '../../admin/access/audit.ts';
 import { type Identity, isSignedBody, type Signed } from '../../cluster/signature.ts';
 import { canAccess } from '../../model/caller.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { USER_HEADER } from '../../platform/http/daemon-client.ts';
+import { isSafe } from '../../platform/http/http-client.ts';
 import type { Addressed, RouteAccess, RouteNeeds } from '../../platform/http/origin.ts';
-import { isSafe } from '../../platform/http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../../platform/http/server.ts';
 import { isSameSecret } from '../../platform/lib/digest.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
+import type { Logger } from '../../platform/lib/telemetry.ts';
 import { type Elsewhere, forwardRequest } from '../forward-request.ts';
 import { sendPage } from '../html-document.ts';
 import { REFUSALS, type Refusal } from './access-refusals.ts';

@@ -1,5 +1,5 @@
 import type { ConnectionStatus } from '../../admin/status/status.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { chip, copyable, type Tone, when } from '../pages/fragments.ts';

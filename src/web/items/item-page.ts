@@ -1,6 +1,6 @@
 import type { ShownItem, ShownItems } from '../../admin/items/item-timeline.ts';
 import { nextWords, reasonWords } from '../../model/workflow.ts';
-import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
+import { asTyped, ofWorkspace } from '../../platform/lib/own-program.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { deliveryTable } from '../deliveries/delivery-table.ts';
 import { waterfall } from '../deliveries/timeline-list.ts';

@@ -1,5 +1,5 @@
-import type { SyncError } from '../../model/errors/sync-error.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import type { SyncError } from '../../model/errors.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { sign, type Tone } from './fragments.ts';

@@ -1,8 +1,8 @@
 import { writtenConfiguration } from '../../admin/installation/effective-config.ts';
 import { describeLabEnd, laterCondition } from '../../admin/labels.ts';
 import type { LabReport, LabSample } from '../../admin/workspace/lab.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
-import { commandAsTyped } from '../../platform/lib/own-command.ts';
+import { asSyncError } from '../../model/errors.ts';
+import { commandAsTyped } from '../../platform/lib/own-program.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { fieldText, html, type Markup } from '../html.ts';
 import { chip, dataTable, type Tone, when } from './fragments.ts';

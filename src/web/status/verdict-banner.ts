@@ -1,5 +1,5 @@
 import type { Cause, ProcessStatus, WorkspaceStatus } from '../../admin/status/status.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';

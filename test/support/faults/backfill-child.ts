@@ -6,10 +6,8 @@
  * Prints how many steps it took, and what it asked for, as one JSON line.
  */
 
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
+import { createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { readBackfills } from '../../../src/store/connections/backfills.ts';
 import { openInstallationFile } from '../../../src/store/installation/installation.ts';
 import { createBackfills } from '../../../src/sync/intake/backfill-stage.ts';

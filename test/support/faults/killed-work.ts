@@ -8,7 +8,7 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import BetterSqlite from 'better-sqlite3';
-import type { Steps } from '../../../src/platform/lib/steps.ts';
+import type { Steps } from '../../../src/platform/lib/telemetry.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
 export interface WorkInputs {
@@ -51,7 +51,7 @@ const WORKS: Works = {
       await import('../../../src/cli/access/api-key-file.ts'),
     ];
     const { createHttpClient } = await import('../../../src/platform/http/http-client.ts');
-    const { silentMeter } = await import('../../../src/platform/lib/meter.ts');
+    const { silentMeter } = await import('../../../src/platform/lib/telemetry.ts');
     const { createSend } = await import('../../../src/workspace-api/typed-client.ts');
     const { createWorkspaceClient } = await import('../../../src/workspace-api/typed-client.ts');
     const { fastClock } = await import('../fakes/crash-clock.ts');

@@ -16,10 +16,10 @@ import { triageFindings, workflowFindings } from '../../../src/admin/workspace/c
 import { checkWorkspace } from '../../../src/admin/workspace/check-workspace.ts';
 import { exitCodeOf } from '../../../src/cli/status/check.ts';
 import { describeBuild } from '../../../src/model/build.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import { DatabaseFault } from '../../../src/platform/database/database-fault.ts';
 import type { ServerFacts } from '../../../src/platform/database/database-types.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
 import { findWorkspace, forgetWorkspace } from '../../../src/store/installation/deletions.ts';
 import { openInstallationFile } from '../../../src/store/installation/installation.ts';

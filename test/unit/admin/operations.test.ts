@@ -9,7 +9,7 @@ import { describeMirror } from '../../../src/admin/status/describe-open-workspac
 import { createLagWatch } from '../../../src/admin/status/lag.ts';
 import { conditionOf, judgeCondition } from '../../../src/admin/status/wait.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-job.ts';
-import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';

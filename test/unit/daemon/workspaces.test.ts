@@ -10,13 +10,11 @@ import {
 } from '../../../src/daemon/partition.ts';
 import { createReload } from '../../../src/daemon/reload.ts';
 import { createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
-import type { ErrorCode } from '../../../src/model/errors/codes.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { type ErrorCode, SyncError } from '../../../src/model/errors.ts';
 import type { LoadedConfig } from '../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Installation } from '../../../src/store/installation/installation.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';

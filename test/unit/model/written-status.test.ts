@@ -6,7 +6,7 @@ import {
   contestsInDay,
   isContested,
   type WrittenStatus,
-} from '../../../src/model/written-status.ts';
+} from '../../../src/model/written-task.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;

@@ -4,10 +4,10 @@ import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
 import { recordTriageStart } from '../../../src/daemon/webhook-receivers.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import {
   addLoginLink,
   addSession,
@@ -48,8 +48,7 @@ import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../.
 import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace/workspace-sweeps.ts';
 import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
-import { numbersOf } from '../../../src/store/workspace-numbers.ts';
-import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
+import { numbersOf, type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { readPlan } from '../../../src/sync/outbox/planned-writes.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';

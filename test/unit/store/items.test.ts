@@ -18,7 +18,7 @@ import {
   readDeliveries,
   saveItem,
 } from '../../../src/store/items/items.ts';
-import { highestTaskKeys, saveTask, taskIdPrefixes } from '../../../src/store/tasks/cached-tasks.ts';
+import { highestTaskKeys, saveTask, taskIdPrefixes } from '../../../src/store/tasks/stored-tasks.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { itemRow } from '../../support/rows/items.ts';

@@ -32,8 +32,7 @@ import {
   requestsOfItems,
   withOldRequests,
 } from '../../../src/store/changes/requests.ts';
-import type { Store } from '../../../src/store/database.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import type { Scope, Store } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 

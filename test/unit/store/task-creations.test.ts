@@ -1,12 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
-import type { WrittenStatus } from '../../../src/model/written-status.ts';
+import type { WrittenStatus } from '../../../src/model/written-task.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import { addDifference } from '../../../src/store/changes/outbox-rows.ts';
 import { addRequest } from '../../../src/store/changes/requests.ts';
-import type { Store } from '../../../src/store/database.ts';
-import { saveTask } from '../../../src/store/tasks/cached-tasks.ts';
 import { correctOwnMoves } from '../../../src/store/tasks/correct-own-moves.ts';
+import { noteContest, readTaskUpdateFacts, saveTask } from '../../../src/store/tasks/stored-tasks.ts';
 import {
   afterCreationRefused,
   type CreationTrials,
@@ -18,9 +17,8 @@ import {
   noteCreationRefused,
   omittedFields,
 } from '../../../src/store/tasks/task-creations.ts';
-import { noteContest, readTaskUpdateFacts } from '../../../src/store/tasks/task-update-facts.ts';
-import { appendAnswer } from '../../../src/store/workspace/workspace-answers.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { appendAnswer } from '../../../src/store/workspace/workspace-reads.ts';
+import type { Scope, Store } from '../../../src/store/workspace-scope.ts';
 import { remainsOf } from '../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 

@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../../src/store/changes/entities.ts';
-import type { Store } from '../../../src/store/database.ts';
-import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../../../src/store/in-chunks.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import {
   beginUnitOfWork,
@@ -13,7 +11,13 @@ import {
   runSequentially,
   saveRows,
 } from '../../../src/store/unit-of-work/unit-of-work.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import {
+  CHUNK_SIZE,
+  changeInChunks,
+  changeKeysInChunks,
+  type Scope,
+  type Store,
+} from '../../../src/store/workspace-scope.ts';
 import { turnsBetweenCommits } from '../../support/cost/turns-of-others.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { entity } from '../../../model/change.ts';
-import type { ItemKey } from '../../../model/item.ts';
-import { externalIdOf, isAutomatic } from '../../../model/link.ts';
+import { externalIdOf, type ItemKey, isAutomatic } from '../../../model/item.ts';
 import {
   allLinksOfItem,
   allLinksOfTask,
@@ -25,8 +24,7 @@ import { itemsAtUrl } from '../../../store/items/items.ts';
 import { OWN_KEY_ID, writeMeta } from '../../../store/meta.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import { linksAreIdempotent } from '../../../store/workspace/server-capabilities.ts';
-import type { Answer } from '../../../store/workspace/workspace-answers.ts';
-import { enqueueReads } from '../../../store/workspace/workspace-reads.ts';
+import { type Answer, enqueueReads } from '../../../store/workspace/workspace-reads.ts';
 import { addFindings } from '../../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';

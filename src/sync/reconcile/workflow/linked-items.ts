@@ -1,5 +1,11 @@
-import { displayNameOf, type Item, type ItemKey, type PullRequest, pullRequestKey } from '../../../model/item.ts';
-import type { LinkReason } from '../../../model/link.ts';
+import {
+  displayNameOf,
+  type Item,
+  type ItemKey,
+  type LinkReason,
+  type PullRequest,
+  pullRequestKey,
+} from '../../../model/item.ts';
 import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/changes/entities.ts';
 import { findChanges } from '../../../store/changes/outbox-rows.ts';
 import { itemsNamed, saveItemNames } from '../../../store/items/item-names.ts';

@@ -2,7 +2,7 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { shortcut } from '../../../../src/connectors/shortcut/index.ts';
-import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import type { SyncError } from '../../../../src/model/errors.ts';
 import { stampOf } from '../../../../src/platform/config/config-files.ts';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../../src/platform/config/schema.ts';

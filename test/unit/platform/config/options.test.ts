@@ -10,8 +10,8 @@ import { literalSecrets } from '../../../../src/platform/config/interpolate.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../../../../src/platform/config/trace-export.ts';
 import { parseSchedule, shortestPause } from '../../../../src/platform/config/values.ts';
 import { pathText, problemLines } from '../../../../src/platform/config/yaml-document.ts';
-import { nearest } from '../../../../src/platform/lib/nearest.ts';
 import { durationText, parseDuration } from '../../../../src/platform/lib/quantities.ts';
+import { nearest } from '../../../../src/platform/lib/text.ts';
 import { refusal } from '../../../support/rows/config-files.ts';
 
 test.each([

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Kysely, sql } from 'kysely';
 import type { Pool } from 'pg';
 import { describe, expect, it, test } from 'vitest';
-import { asSyncError } from '../../../../src/model/errors/sync-error.ts';
+import { asSyncError } from '../../../../src/model/errors.ts';
 import {
   asSlowRead,
   DatabaseFault,
@@ -17,7 +17,7 @@ import {
 } from '../../../../src/platform/database/postgres.ts';
 import { isPostgres, readAddress } from '../../../../src/platform/database/postgres-address.ts';
 import { createConnections, readTlsFiles } from '../../../../src/platform/database/postgres-driver.ts';
-import { noSteps } from '../../../../src/platform/lib/steps.ts';
+import { noSteps } from '../../../../src/platform/lib/telemetry.ts';
 
 describe('the address of PostgreSQL', () => {
   it('names a schema and connections, and passes the rest on', () => {

@@ -5,19 +5,26 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { judgeFileSystem } from '../../../../src/admin/status/check-facts.ts';
-import { type Clock, onClockSetBack, sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
+import {
+  backoff,
+  type Clock,
+  createWakeSignal,
+  onClockSetBack,
+  type Random,
+  sleep,
+  systemClock,
+  systemRandom,
+} from '../../../../src/platform/lib/clock.ts';
+import { createAdaptiveBatchSize, createQueue, doAll } from '../../../../src/platform/lib/concurrency.ts';
 import { hmacOf, sha256Of } from '../../../../src/platform/lib/digest.ts';
-import { doAll } from '../../../../src/platform/lib/failures.ts';
 import { nameOfShared, sharedFileSystemOf } from '../../../../src/platform/lib/folders.ts';
-import { joinApart, keepApart, TooMuch } from '../../../../src/platform/lib/json-apart.ts';
-import { createTransitionLogger, type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import {
   asTyped,
   helpAsTyped,
   ofWorkspace,
   ownCommandOf,
   placeFlagsOf,
-} from '../../../../src/platform/lib/own-command.ts';
+} from '../../../../src/platform/lib/own-program.ts';
 import {
   extendTrail,
   MOST_EMPTY,
@@ -25,12 +32,19 @@ import {
   NO_PAGES,
   type TrailedPage,
 } from '../../../../src/platform/lib/page-trail.ts';
-import { createQueue } from '../../../../src/platform/lib/queue.ts';
-import { backoff, type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
-import { identifiedOnly, idText, keep, namesIn, type Shape, timeText } from '../../../../src/platform/lib/shape.ts';
+import {
+  identifiedOnly,
+  idText,
+  joinApart,
+  keep,
+  keepApart,
+  namesIn,
+  type Shape,
+  TooMuch,
+  timeText,
+} from '../../../../src/platform/lib/shape.ts';
+import { createTransitionLogger, type LogFields, silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { escapePattern, withoutEnd, withStorableTexts } from '../../../../src/platform/lib/text.ts';
-import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { createAdaptiveBatchSize } from '../../../../src/platform/lib/yield.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 

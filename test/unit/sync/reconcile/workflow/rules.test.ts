@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../../../src/model/task.ts';
-import type { WrittenStatus } from '../../../../../src/model/written-status.ts';
+import type { WrittenStatus } from '../../../../../src/model/written-task.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -16,7 +16,7 @@ import {
   type OutboxRow,
   updateChange,
 } from '../../../../../src/store/changes/outbox-rows.ts';
-import { saveTask } from '../../../../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../../../../src/store/tasks/stored-tasks.ts';
 import { createRules, PLAIN_RULES } from '../../../../../src/sync/reconcile/context.ts';
 import { evaluateTaskUpdate, releaseTaskStatus } from '../../../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import type { WorkflowInput, WorkflowRule } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
