@@ -131,7 +131,8 @@ function filledDocument(document: Document, { file, source, lines, variables }: 
   const syntax = [...syntaxFaults(document, source), ...repeatedKeys(document)].sort((a, b) => a.offset - b.offset);
   const refused = forbidden(document);
   const formerKeys = renameFormerKeys(document);
-  const content = refused.length === 0 ? toData(document) : { faults: [] };
+  const isReadable = refused.length === 0 && !syntax.includes(TOO_DEEP);
+  const content = isReadable ? toData(document) : { faults: [] };
   const problemAt = ({ offset, message }: Fault): Problem => ({ ...placeAt(offset), message });
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
@@ -219,6 +220,8 @@ function fillVariables(document: Document, variables: Variables) {
 }
 
 function syntaxFaults(document: Document, source: string): readonly Fault[] {
+  // The parser went on after its stack was exhausted, so its other errors say nothing about the text.
+  if (document.errors.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) return [TOO_DEEP];
   return [...document.errors, ...document.warnings].map((error) => ({
     offset: isUnclosedQuote(error) ? unclosedQuoteOffset(document, error.pos[0]) : error.pos[0],
     message: syntaxMessage(error, source),

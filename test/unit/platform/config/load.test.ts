@@ -277,6 +277,14 @@ connections:
     ]);
   });
 
+  test.each(['[]', '['])('thousands of nested %s are too deep, and nothing else is reported', (bracket) => {
+    const [open = '', close = ''] = bracket;
+    const text = `connections: ${open.repeat(5_000)}${close.repeat(5_000)}\n`;
+    expect(problemsOf({ 'work.yaml': text })).toEqual([
+      'work.yaml:1:1: too deep: at most 100 levels of nesting are allowed',
+    ]);
+  });
+
   test('a name that two files use', () => {
     expect(
       problemsOf({ 'a.yaml': `name: b\n${FORGE}`, 'b.yaml': FORGE, 'c.yml': `mirror: off\nname: b\n${FORGE}` }),
