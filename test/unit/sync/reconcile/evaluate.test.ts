@@ -425,6 +425,13 @@ describe('an evaluation', () => {
     expect((await look(store, { ...STORY, ...fields })).dependents).toEqual(isDependent ? [PULL.key] : []);
   });
 
+  it('links no work item to the task of another one that its text names', async () => {
+    const store = await taken([STORY], [OF_STORY]);
+    const following = { ...STORY, key: `${STORY.key}2`, identifier: 'ENG-2', title: 'Follows ENG-1' };
+    await look(store, following);
+    expect(await findEntity(store.query, entity.link(following.key, 't1'))).toBeUndefined();
+  });
+
   it('returns unknown keys each time, and unknown ids when the text contains them first', async () => {
     const id = '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d';
     const text = { ...PULL, title: 'BUG-7 and BUG-1', description: `https://app.example.com/workspace/tasks/${id}` };
