@@ -10,7 +10,7 @@ import { MAX_TIME_IN_FLIGHT } from '../model/change.ts';
 import { SyncError } from '../model/errors.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import { createServerClocks } from '../platform/http/server-clocks.ts';
+import { createServerClocks } from '../platform/http/http-client.ts';
 import { doAll } from '../platform/lib/concurrency.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
 import { createScheduler, type Timetable } from '../platform/lib/scheduler.ts';

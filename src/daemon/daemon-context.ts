@@ -9,9 +9,8 @@ import { type DaemonOptions, type Flags, ownProxies } from '../platform/config/d
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { TraceExport } from '../platform/config/trace-export.ts';
-import { createHttpClient, type HttpClient } from '../platform/http/http-client.ts';
+import { createHttpClient, type HttpClient, type ServerClocks } from '../platform/http/http-client.ts';
 import type { Listen } from '../platform/http/server.ts';
-import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import { type Clock, systemClock, systemRandom } from '../platform/lib/clock.ts';
 import { type CheckFile, checkInWorker } from '../platform/lib/integrity.ts';
 import type { Scheduler } from '../platform/lib/scheduler.ts';

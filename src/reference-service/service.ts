@@ -19,9 +19,8 @@ import { createPipeline, type Faults } from './http/pipeline.ts';
 import { type KeyStatistics, openQuotaLog, type Quota } from './http/quota-log.ts';
 import { OWN_VARIANT, type Variant } from './http/variant.ts';
 import { openSecretBox } from './keys/keys.ts';
-import { openServiceDatabase } from './storage/open-database.ts';
 import type { ServiceTables } from './storage/service-tables.ts';
-import { createCommits } from './storage/transactions.ts';
+import { createCommits, openServiceDatabase } from './storage/transactions.ts';
 import { createEvents } from './webhooks/events.ts';
 import { createWebhookDelivery } from './webhooks/webhooks.ts';
 

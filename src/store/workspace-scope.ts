@@ -1,22 +1,7 @@
 // Design: src/decisions/database.md
 
-import {
-  type AliasedSelectQueryBuilder,
-  type Compilable,
-  type CompiledQuery,
-  type DeleteQueryBuilder,
-  type DeleteResult,
-  type ExpressionBuilder,
-  type Insertable,
-  type InsertQueryBuilder,
-  type InsertResult,
-  type Kysely,
-  type SelectQueryBuilder,
-  sql,
-  type Transaction,
-  type UpdateQueryBuilder,
-  type UpdateResult,
-} from 'kysely';
+import type * as kysely from 'kysely';
+import { sql } from 'kysely';
 import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/database-schema.ts';
 import type { Database } from '../platform/database/database-types.ts';
 import { piecesOf, yieldForRequests } from '../platform/lib/concurrency.ts';
@@ -24,7 +9,7 @@ import type { Schema, Tables } from './schema/tables.ts';
 import type { CachedRows } from './unit-of-work/cached-tables.ts';
 
 /** Runs statements on the whole database: a transaction, or the database itself for single statements. */
-export type Sql = Kysely<Schema> | Transaction<Schema>;
+export type Sql = kysely.Kysely<Schema> | kysely.Transaction<Schema>;
 
 /** A table whose rows belong to workspaces. */
 type Table = keyof Tables;
@@ -39,30 +24,30 @@ export interface Scope {
   readonly unitOfWork?: CachedRows;
   /** The whole database, for statements on rows of several workspaces. Such a statement names the workspaces itself. */
   readonly whole: Sql;
-  selectFrom<T extends Table>(table: T): SelectQueryBuilder<Pick<Schema, T>, T, object>;
+  selectFrom<T extends Table>(table: T): kysely.SelectQueryBuilder<Pick<Schema, T>, T, object>;
   /** Begins an inner join of two tables on these columns. */
   selectJoined<A extends Table, B extends Table>(
     one: Column<A>,
     other: Column<B>,
-  ): SelectQueryBuilder<Pick<Schema, A | B>, A | B, object>;
+  ): kysely.SelectQueryBuilder<Pick<Schema, A | B>, A | B, object>;
   /** Begins a query over the result of another query of this scope. */
   selectOver<Alias extends string, Row>(
-    rows: AliasedSelectQueryBuilder<Row, Alias>,
-  ): SelectQueryBuilder<Record<Alias, Row>, Alias, object>;
+    rows: kysely.AliasedSelectQueryBuilder<Row, Alias>,
+  ): kysely.SelectQueryBuilder<Record<Alias, Row>, Alias, object>;
   insertInto<T extends Table>(table: T): Insertion<T>;
-  updateTable<T extends Table>(table: T): UpdateQueryBuilder<Pick<Schema, T>, T, T, UpdateResult>;
-  deleteFrom<T extends Table>(table: T): DeleteQueryBuilder<Pick<Schema, T>, T, DeleteResult>;
+  updateTable<T extends Table>(table: T): kysely.UpdateQueryBuilder<Pick<Schema, T>, T, T, kysely.UpdateResult>;
+  deleteFrom<T extends Table>(table: T): kysely.DeleteQueryBuilder<Pick<Schema, T>, T, kysely.DeleteResult>;
 }
 
 /** A table, and one of its columns. */
 type Column<T extends Table> = readonly [table: T, column: keyof Schema[T] & string];
 
 interface Insertion<T extends Table> {
-  values(rows: NewRow<T> | readonly NewRow<T>[]): InsertQueryBuilder<Pick<Schema, T>, T, InsertResult>;
+  values(rows: NewRow<T> | readonly NewRow<T>[]): kysely.InsertQueryBuilder<Pick<Schema, T>, T, kysely.InsertResult>;
 }
 
 /** A row to insert. The scope adds the workspace. */
-export type NewRow<T extends Table> = Omit<Insertable<Schema[T]>, 'workspace'>;
+export type NewRow<T extends Table> = Omit<kysely.Insertable<Schema[T]>, 'workspace'>;
 
 /** Returns the scope of a workspace. @param workspace its number in the table `workspaces` */
 export function scopeOf(whole: Sql, workspace: number): Scope {
@@ -79,11 +64,11 @@ export function scopeOf(whole: Sql, workspace: number): Scope {
             .onRef(columnRef(other, same), '=', columnRef(one, column)),
         )
         .where(workspaceRef(one), '=', workspace),
-    selectOver: (rows: AliasedSelectQueryBuilder<object, string>) => whole.selectFrom(rows),
+    selectOver: (rows: kysely.AliasedSelectQueryBuilder<object, string>) => whole.selectFrom(rows),
     insertInto: (table: Table) => ({
       values(rows: object | readonly object[]) {
         const own = [rows].flat().map((row) => ({ ...row, workspace }));
-        return whole.insertInto(anyTable(table)).values(own as Insertable<Schema[AnyTable]>[]);
+        return whole.insertInto(anyTable(table)).values(own as kysely.Insertable<Schema[AnyTable]>[]);
       },
     }),
     updateTable: (table: Table) => whole.updateTable(anyTable(table)).where(workspaceRef(table), '=', workspace),
@@ -94,14 +79,16 @@ export function scopeOf(whole: Sql, workspace: number): Scope {
 
 /** Returns the number of rows that a statement changed or deleted. */
 export async function changedRows(statement: {
-  executeTakeFirstOrThrow(): Promise<UpdateResult | DeleteResult>;
+  executeTakeFirstOrThrow(): Promise<kysely.UpdateResult | kysely.DeleteResult>;
 }): Promise<number> {
   const result = await statement.executeTakeFirstOrThrow();
   return Number('numUpdatedRows' in result ? result.numUpdatedRows : result.numDeletedRows);
 }
 
 /** Returns the number of rows that a query finds. */
-export async function countRows<DB, TB extends keyof DB>(rows: SelectQueryBuilder<DB, TB, object>): Promise<number> {
+export async function countRows<DB, TB extends keyof DB>(
+  rows: kysely.SelectQueryBuilder<DB, TB, object>,
+): Promise<number> {
   const counted = await rows.select(sql<number>`count(*)`.as('count')).executeTakeFirstOrThrow();
   return Number((counted as { readonly count: number }).count);
 }
@@ -150,9 +137,9 @@ class Placeholder {
  * @param build gets a placeholder for each value. It may pass or spread them into the statement, but must not read them.
  */
 export function compileStatement<Values extends object, Row>(
-  build: (query: Sql, values: Values) => Compilable<Row>,
+  build: (query: Sql, values: Values) => kysely.Compilable<Row>,
 ): CompiledStatement<Values, Row> {
-  const compiled = new Map<string, CompiledQuery<Row>>();
+  const compiled = new Map<string, kysely.CompiledQuery<Row>>();
   return async (query, values) => {
     const names = Object.keys(values);
     const key = `${dialectOf(query)} ${names.join(' ')}`;
@@ -169,7 +156,7 @@ export function compileStatement<Values extends object, Row>(
 
 /** Compiles a statement on the rows of one workspace. */
 export function compileInScope<Values extends object, Row>(
-  build: (query: Scope, values: Values) => Compilable<Row>,
+  build: (query: Scope, values: Values) => kysely.Compilable<Row>,
 ): (query: Scope, values: Values) => Promise<readonly Row[]> {
   const statement = compileStatement((query, { workspace, ...values }: Values & Pick<Scope, 'workspace'>) =>
     build(scopeOf(query, workspace), values as unknown as Values),
@@ -203,13 +190,13 @@ export function withoutWorkspace<Row extends OwnedRow>(row: Row): Omit<Row, 'wor
 }
 
 /** Builds a subquery for each row of `workspaces`. */
-type OfEach<Subquery> = (build: ExpressionBuilder<Schema, 'workspaces'>) => Subquery;
+type OfEach<Subquery> = (build: kysely.ExpressionBuilder<Schema, 'workspaces'>) => Subquery;
 
 /** Reads the rows that a subquery returns for each workspace, so that each list is bounded and read in the order of an index. */
 export async function rowsOfEach<Row extends OwnedRow>(
   query: Sql,
   workspaces: readonly number[],
-  rows: OfEach<SelectQueryBuilder<never, never, Row>>,
+  rows: OfEach<kysely.SelectQueryBuilder<never, never, Row>>,
 ): Promise<ByWorkspace<readonly Row[]>> {
   const found = await query
     .selectFrom('workspaces')
@@ -223,7 +210,7 @@ export async function rowsOfEach<Row extends OwnedRow>(
 export async function valuesOfEach(
   query: Sql,
   workspaces: readonly number[],
-  values: OfEach<readonly AliasedSelectQueryBuilder<object, string>[]>,
+  values: OfEach<readonly kysely.AliasedSelectQueryBuilder<object, string>[]>,
 ): Promise<ByWorkspace<Readonly<Record<string, number>>>> {
   if (workspaces.length === 0) return () => ({});
   const rows = await query
@@ -265,8 +252,8 @@ async function storedNumbers(query: Sql, names: readonly string[]): Promise<Read
 
 /** Selects rows of a workspace of the outer query. */
 type RowsOfWorkspace = (
-  build: ExpressionBuilder<Schema, 'workspaces'>,
-) => readonly SelectQueryBuilder<Schema, never, object>[];
+  build: kysely.ExpressionBuilder<Schema, 'workspaces'>,
+) => readonly kysely.SelectQueryBuilder<Schema, never, object>[];
 
 /**
  * Returns those of these workspaces for which one of the subqueries finds a row, by one index lookup per workspace. The row is compared
@@ -323,4 +310,9 @@ export async function changeKeysInChunks<Key>(
     await yieldForRequests();
   }
   return total;
+}
+
+/** Parses a JSON column; undefined if it is null. */
+export function json<Value = Record<string, unknown>>(column: string | null): Value | undefined {
+  return column === null ? undefined : (JSON.parse(column) as Value);
 }

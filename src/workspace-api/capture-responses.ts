@@ -4,11 +4,11 @@ import { asSyncError, type SyncError, wasSent } from '../model/errors.ts';
 import { isSafe, isSuccess } from '../platform/http/http-client.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { LARGE } from '../platform/lib/concurrency.ts';
-import { findEntities, findEntity, json } from '../store/changes/entities.ts';
+import { findEntities, findEntity } from '../store/changes/entities.ts';
 import { readRecordsRoute } from '../store/workspace/server-capabilities.ts';
 import { type Answer, appendAnswer, enqueueReads } from '../store/workspace/workspace-reads.ts';
 import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
-import type { Scope } from '../store/workspace-scope.ts';
+import { json, type Scope } from '../store/workspace-scope.ts';
 import { type ApiOverrides, ROUTES, type Route, type RouteName } from './contract.ts';
 import { type ReadLarge, readBody } from './typed-client.ts';
 

@@ -13,7 +13,7 @@ import {
 import { SyncError } from '../../model/errors.ts';
 import { describeUpdate, type TaskUpdate } from '../../model/task.ts';
 import { didYouMean } from '../../platform/lib/text.ts';
-import { type EntityRow, findEntities, json } from '../../store/changes/entities.ts';
+import { type EntityRow, findEntities } from '../../store/changes/entities.ts';
 import { type HeldChanges, heldChanges, releaseHeld } from '../../store/changes/held-changes.ts';
 import {
   changesInState,
@@ -25,7 +25,7 @@ import {
   retryChange,
   waitingByLane,
 } from '../../store/changes/outbox-rows.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import type { Throttle } from '../../sync/quota/throttle.ts';
 import type { Rules } from '../../sync/reconcile/context.ts';
 import { findItems, findTask } from '../items/find-named.ts';

@@ -7,8 +7,13 @@ import { isPostgres } from '../../platform/database/postgres-address.ts';
 import { isMemoryFolder } from '../../platform/lib/folders.ts';
 import { checkInWorker } from '../../platform/lib/integrity.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import type { CopiedName, StoredRow } from '../../store/copy/copied-tables.ts';
-import { type CopyProgress, copyStore, giveUpCopy } from '../../store/copy/copy-store.ts';
+import {
+  type CopiedName,
+  type CopyProgress,
+  copyStore,
+  giveUpCopy,
+  type StoredRow,
+} from '../../store/copy/copy-store.ts';
 import { acquireDataFolder, INSTALLATION_FILE, openTables } from '../../store/installation/installation.ts';
 import { replicasOf } from '../../store/installation/leases.ts';
 import type { Schema } from '../../store/schema/tables.ts';

@@ -2,7 +2,7 @@ import type { Finding } from '../../connectors/connector.ts';
 import { describeBuild } from '../../model/build.ts';
 import { CODES, hintOf } from '../../model/errors.ts';
 import type { DatabaseFault } from '../../platform/database/database-fault.ts';
-import type { Skew } from '../../platform/http/server-clocks.ts';
+import type { Skew } from '../../platform/http/http-client.ts';
 import { isTooOld, OLDEST_NODE } from '../../platform/lib/oldest-node.ts';
 import { bytes, counted, duration, MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { QuotaSnapshot } from '../../sync/quota/throttle.ts';

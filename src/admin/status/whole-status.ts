@@ -1,6 +1,6 @@
 import { PROTOCOL, SCHEMA } from '../../model/build.ts';
 import { asSyncError, type SyncError } from '../../model/errors.ts';
-import type { ServerClocks } from '../../platform/http/server-clocks.ts';
+import type { ServerClocks } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { piecesOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import type { Health } from '../../platform/observe/health.ts';

@@ -18,10 +18,9 @@ import {
   revokeToken,
   storeProviderToken,
 } from '../keys/keys.ts';
-import { openServiceDatabase } from '../storage/open-database.ts';
 import { newId, timeNow } from '../storage/rows.ts';
 import type { Role } from '../storage/service-tables.ts';
-import type { Write } from '../storage/transactions.ts';
+import { openServiceDatabase, type Write } from '../storage/transactions.ts';
 
 interface NewUser {
   readonly workspaceId: string;

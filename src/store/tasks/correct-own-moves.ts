@@ -3,12 +3,12 @@ import { namedStatus, type TaskStatuses } from '../../model/task-status.ts';
 import type { WrittenStatus } from '../../model/written-task.ts';
 import type { Random } from '../../platform/lib/clock.ts';
 import { piecesOf, yieldForRequests } from '../../platform/lib/concurrency.ts';
-import { type EntityRow, findEntities, json, saveEntity } from '../changes/entities.ts';
+import { type EntityRow, findEntities, saveEntity } from '../changes/entities.ts';
 import { type StoredBody, unpackBody } from '../deliveries/inbox.ts';
 import { readMeta, writeMeta } from '../meta.ts';
 import { beginUnitOfWork, flushRows } from '../unit-of-work/unit-of-work.ts';
 import { appendAnswer, readAnswer, WORKSPACE } from '../workspace/workspace-reads.ts';
-import { CHUNK_SIZE, changeKeysInChunks, type Scope, type Store } from '../workspace-scope.ts';
+import { CHUNK_SIZE, changeKeysInChunks, json, type Scope, type Store } from '../workspace-scope.ts';
 import { forgetContests, tasksByIds } from './stored-tasks.ts';
 
 /** Name of the fact that stores when the states were corrected, epoch milliseconds. */

@@ -1,10 +1,10 @@
 import { FINDINGS, type Finding } from '../../model/foreign-edits.ts';
-import { type EntityRow, json } from '../changes/entities.ts';
+import type { EntityRow } from '../changes/entities.ts';
 import { findItems, readFields } from '../items/items.ts';
 import { readMeta, writeMeta } from '../meta.ts';
 import { ALL_ROWS, type CachedRow } from '../unit-of-work/cached-tables.ts';
 import { flushRows, removeRows, rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import { type ByWorkspace, countRows, type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import { type ByWorkspace, countRows, json, type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
 import { readRecordsRoute } from './server-capabilities.ts';
 
 /**

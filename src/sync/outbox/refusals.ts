@@ -2,7 +2,7 @@ import { entity as entityName, type RequestOutcome } from '../../model/change.ts
 import type { ListPage } from '../../model/delivery.ts';
 import type { SyncError } from '../../model/errors.ts';
 import type { TaskUpdate } from '../../model/task.ts';
-import { findEntity, json, linksOfTask, saveEntity } from '../../store/changes/entities.ts';
+import { findEntity, linksOfTask, saveEntity } from '../../store/changes/entities.ts';
 import { findChange, findChanges, removeChange, updateChange } from '../../store/changes/outbox-rows.ts';
 import { isTaskCached, noteIfMatchRefused, noteStatusRefused } from '../../store/tasks/stored-tasks.ts';
 import { noteCreationRefused, resumeAfterCreation } from '../../store/tasks/task-creations.ts';
@@ -22,7 +22,7 @@ import {
   enqueueTaskListRead,
   tasksWereRead,
 } from '../../store/workspace/workspace-reads.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import { isCredentialRefused, PROBE_EVERY } from './breaker.ts';
 import { MAX_BLOCK } from './claim.ts';
 import { LISTS, type ListPosition } from './list-pages.ts';

@@ -12,7 +12,7 @@ import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import { afterFields, afterUpdate, type WrittenStatus } from '../../model/written-task.ts';
 import type { Random } from '../../platform/lib/clock.ts';
-import { type EntityRow, findEntity, json, saveEntity } from '../../store/changes/entities.ts';
+import { type EntityRow, findEntity, saveEntity } from '../../store/changes/entities.ts';
 import {
   findChange,
   type OutboxRow,
@@ -36,7 +36,7 @@ import {
 } from '../../store/workspace/server-capabilities.ts';
 import { appendAnswer, enqueueTaskListRead, requestTaskReads } from '../../store/workspace/workspace-reads.ts';
 import { findRunningSweep, recordsSwept } from '../../store/workspace/workspace-sweeps.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
 import type { OutboxContext } from './outbox-context.ts';
 import { historyRow, OPTIONAL_READS, type PreparedRequest } from './request.ts';

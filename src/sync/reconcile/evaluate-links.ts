@@ -5,7 +5,6 @@ import {
   blankEntity,
   type EntityRow,
   findEntity,
-  json,
   linksOfItem,
   removeOrTombstone,
   saveEntity,
@@ -13,7 +12,7 @@ import {
 import { dropDifference, findChange, findChanges } from '../../store/changes/outbox-rows.ts';
 import { currentRevision } from '../../store/changes/revision.ts';
 import { existingTasks, taskOfSource } from '../../store/tasks/stored-tasks.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import type { Evaluation } from './context.ts';
 import { enqueueChange, enqueueDifference } from './enqueue.ts';
 import { type KnownRecord, recordEntity } from './evaluate-record.ts';

@@ -7,7 +7,6 @@ import {
   blankEntity,
   type EntityRow,
   findEntity,
-  json,
   saveEntity,
 } from '../../../store/changes/entities.ts';
 import {
@@ -26,7 +25,7 @@ import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import { linksAreIdempotent } from '../../../store/workspace/server-capabilities.ts';
 import { type Answer, enqueueReads } from '../../../store/workspace/workspace-reads.ts';
 import { addFindings } from '../../../store/workspace/workspace-sweeps.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import type { KnownLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';

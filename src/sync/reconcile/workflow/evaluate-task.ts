@@ -22,7 +22,6 @@ import {
   type EntityRow,
   findEntities,
   findEntity,
-  json,
   linkedItems,
   saveEntity,
 } from '../../../store/changes/entities.ts';
@@ -30,7 +29,7 @@ import { dropDifference, findChange, type OutboxRow } from '../../../store/chang
 import { findItems, newestProviderTime, readFields } from '../../../store/items/items.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
 import { noteContest, tasksByIds } from '../../../store/tasks/stored-tasks.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
 import { linkedItemsOf } from './linked-items.ts';

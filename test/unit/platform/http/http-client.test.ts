@@ -24,10 +24,10 @@ import {
 } from '../../../../src/platform/http/daemon-client.ts';
 import {
   createHttpClient,
+  createServerClocks,
   type HttpClient,
   type HttpClientOptions,
 } from '../../../../src/platform/http/http-client.ts';
-import { createServerClocks } from '../../../../src/platform/http/server-clocks.ts';
 import { noSteps, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
 import { createMetrics } from '../../../../src/platform/observe/metrics.ts';
 import { startConnectProxy } from '../../../support/fakes/connect-proxy.ts';

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { Capabilities } from '../../../../src/connectors/connector.ts';
 import { type EntityKind, entity, MAX_TIME_IN_FLIGHT, type Written } from '../../../../src/model/change.ts';
 import { externalIdOf, type Item, type PullRequest, type WorkItem } from '../../../../src/model/item.ts';
-import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/changes/entities.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
 import { itemsNamed } from '../../../../src/store/items/item-names.ts';
 import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
-import type { Store } from '../../../../src/store/workspace-scope.ts';
+import { json, type Store } from '../../../../src/store/workspace-scope.ts';
 import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer.ts';
 import {
   type ConnectorFacts,

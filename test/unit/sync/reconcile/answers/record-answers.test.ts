@@ -1,13 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
 import type { PullRequest } from '../../../../../src/model/item.ts';
-import {
-  blankEntity,
-  type EntityRow,
-  findEntity,
-  json,
-  saveEntity,
-} from '../../../../../src/store/changes/entities.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../../src/store/changes/outbox-rows.ts';
 import { PULL_REQUESTS_READ, readMeta } from '../../../../../src/store/meta.ts';
 import { saveRows } from '../../../../../src/store/unit-of-work/unit-of-work.ts';
@@ -19,7 +13,7 @@ import {
   noteListed,
   type Sweep,
 } from '../../../../../src/store/workspace/workspace-sweeps.ts';
-import type { Store } from '../../../../../src/store/workspace-scope.ts';
+import { json, type Store } from '../../../../../src/store/workspace-scope.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { continueRecordEvaluation } from '../../../../../src/sync/reconcile/answers/record-answers.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';
