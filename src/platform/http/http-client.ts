@@ -155,37 +155,25 @@ function proxyRefused(request: HttpRequest, cause?: Error): SyncError {
   return new SyncError('proxy_refused', message, { cause, retryAfter: REFUSED_FOR });
 }
 
-function exchange(agent: Dispatcher, request: HttpRequest, clock: Clock, total: number): Promise<HttpAnswer> {
-  const url = new URL(request.url);
-  return new Promise((resolve, reject) => {
-    const receiver = new Receiver(request, {
-      resolve: (answer) => settle(() => resolve(answer)),
-      reject: (error) => settle(() => reject(error)),
-    });
-    const abort = () => receiver.abort(isTimeout(request.signal?.reason) ? 'timeout' : 'aborted');
-    const settle = (call: () => void) => {
-      cancel();
-      request.signal?.removeEventListener('abort', abort);
-      call();
-    };
-    const cancel = clock.after(total, () => receiver.abort('timeout'));
-    if (request.signal?.aborted) return abort();
-    request.signal?.addEventListener('abort', abort, { once: true });
-    try {
-      agent.dispatch(
-        {
-          origin: url.origin,
-          path: url.pathname + url.search,
-          method: request.method,
-          headers: request.headers,
-          body: request.body,
-        },
-        receiver,
-      );
-    } catch (error) {
-      receiver.onResponseError(undefined, error as Error);
-    }
-  });
+async function exchange(agent: Dispatcher, request: HttpRequest, clock: Clock, total: number): Promise<HttpAnswer> {
+  const { method, headers, body, signal } = request;
+  const { origin, pathname, search } = new URL(request.url);
+  const receiver = new Receiver(request);
+  const abort = () => receiver.abort(isTimeout(signal?.reason) ? 'timeout' : 'aborted');
+  const cancel = clock.after(total, () => receiver.abort('timeout'));
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    if (signal?.aborted) abort();
+    else agent.dispatch({ origin, path: pathname + search, method, headers, body }, receiver);
+  } catch (error) {
+    receiver.onResponseError(undefined, error as Error);
+  }
+  try {
+    return await receiver.answer;
+  } finally {
+    cancel();
+    signal?.removeEventListener('abort', abort);
+  }
 }
 
 /** Names of headers that carry credentials, at every vendor. */
@@ -207,12 +195,10 @@ function credentialsIn(value: string): readonly string[] {
   return [credential, decoded.slice(decoded.indexOf(':') + 1)];
 }
 
-type Outcome = Omit<PromiseWithResolvers<HttpAnswer>, 'promise'>;
-
 /** Collects one answer, and always knows whether the request may have left. */
 class Receiver implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest;
-  readonly #outcome: Outcome;
+  readonly #outcome = Promise.withResolvers<HttpAnswer>();
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
   #started = false;
@@ -223,9 +209,12 @@ class Receiver implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: Record<string, string> = {};
 
-  constructor(request: HttpRequest, outcome: Outcome) {
+  constructor(request: HttpRequest) {
     this.#request = request;
-    this.#outcome = outcome;
+  }
+
+  get answer(): Promise<HttpAnswer> {
+    return this.#outcome.promise;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
