@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type Plugin, rolldown } from 'rolldown';
 import { OLDEST_NODE } from '../src/platform/lib/oldest-node.ts';
-import { commitOf } from '../src/platform/lib/program-folder.ts';
+import { commitOf } from '../src/platform/lib/own-program.ts';
 import { readLock, readManifest, TOP } from './supply/lock.ts';
 import { sbomOf } from './supply/sbom.ts';
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { CODES } from './model/errors/codes.ts';
+import { CODES } from './model/errors.ts';
 import { isTooOld, OLDEST_NODE } from './platform/lib/oldest-node.ts';
 
 const project = `${import.meta.dirname}/..`;
@@ -22,8 +22,8 @@ async function start(): Promise<void> {
   const { enableCompileCache } = await import('node:module');
   enableCompileCache(`${project}/node_modules/.cache/worksync`);
   const { main } = await import('./cli/program.ts');
-  const { cleanErrorsWith } = await import('./model/errors/sync-error.ts');
-  const { programVersion } = await import('./platform/lib/program-folder.ts');
+  const { cleanErrorsWith } = await import('./model/errors.ts');
+  const { programVersion } = await import('./platform/lib/own-program.ts');
   const { createScrubber } = await import('./platform/observe/scrubber.ts');
   const { endDespiteReads, endProcess, endWithReaders } = await import('./cli/ending.ts');
 

@@ -1,7 +1,7 @@
 // Design: src/decisions/pages-and-admin.md
 
 import { z } from 'zod';
-import { asSyncError } from '../model/errors/sync-error.ts';
+import { asSyncError } from '../model/errors.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { endAudit } from '../store/access/audit-rows.ts';
 import { audited, auditLog, auditSchema, NOBODY, noteAct } from './access/audit.ts';

@@ -1,5 +1,5 @@
 import { counted } from '../platform/lib/quantities.ts';
-import type { UnfinishedTasks } from '../store/tasks/unfinished-tasks.ts';
+import type { UnfinishedTasks } from '../store/tasks/stored-tasks.ts';
 import type { Phase } from './deliveries/timelines.ts';
 import type { LabReport } from './workspace/lab.ts';
 

@@ -1,5 +1,5 @@
-import { SyncError } from '../model/errors/sync-error.ts';
-import { didYouMean } from '../platform/lib/nearest.ts';
+import { SyncError } from '../model/errors.ts';
+import { didYouMean } from '../platform/lib/text.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 

@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import { DAEMON_OPTIONS, type Flags, optionValue } from '../platform/config/daemon-options.ts';
 import { type Clock, systemClock } from '../platform/lib/clock.ts';
-import { didYouMean, nearest } from '../platform/lib/nearest.ts';
-import { asTyped } from '../platform/lib/own-command.ts';
+import { asTyped } from '../platform/lib/own-program.ts';
 import { durationText, parseDuration } from '../platform/lib/quantities.ts';
-import type { ApiRequest, ApiResponse, Send } from '../workspace-api/exchange.ts';
+import { didYouMean, nearest } from '../platform/lib/text.ts';
+import type { ApiRequest, ApiResponse, Send } from '../workspace-api/typed-client.ts';
 import type { Session, SessionInput } from './session.ts';
 import { safeOutput, span } from './words.ts';
 

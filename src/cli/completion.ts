@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, type Option } from 'commander';
-import { didYouMean } from '../platform/lib/nearest.ts';
+import { didYouMean } from '../platform/lib/text.ts';
 import { type AddCommands, print } from './command.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;

@@ -1,9 +1,9 @@
+import { userInfo } from 'node:os';
 import type { Status } from '../admin/status/status.ts';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
 import { sleep, systemClock } from '../platform/lib/clock.ts';
-import { osUser } from '../platform/lib/os-user.ts';
-import { shellWord } from '../platform/lib/own-command.ts';
+import { shellWord } from '../platform/lib/own-program.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
@@ -17,6 +17,15 @@ const clock = systemClock();
 const ANSWER = 30_000;
 /** Milliseconds within which a live process answers. */
 const SIGN_OF_LIFE = 5_000;
+
+/** Returns the name of the user of this process, for people; its number if the system knows no name. */
+function osUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}
 
 /** The author for the audit of a command that works on the data folder itself. */
 export const whoRuns = () => ({ actor: `command ${osUser()}`, clock });
@@ -69,7 +78,7 @@ export async function askOwner<Answer>(
 /** Returns the data folder and the store of a command, as its flags, the environment and `.env` name them. */
 export async function placeOf(flags: Flags): Promise<DaemonOptions> {
   const { daemonOptions } = await import('../platform/config/daemon-options.ts');
-  const { commandEnvironment } = await import('../platform/config/env-file.ts');
+  const { commandEnvironment } = await import('../platform/config/config-files.ts');
   return daemonOptions(flags, commandEnvironment(flags).settings);
 }
 

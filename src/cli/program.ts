@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { describeBuild } from '../model/build.ts';
 import { keepAlive } from '../platform/lib/clock.ts';
-import { helpAsTyped, OWN_COMMAND, setPlaceFlags } from '../platform/lib/own-command.ts';
+import { helpAsTyped, OWN_COMMAND, setPlaceFlags } from '../platform/lib/own-program.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { AddCommands, Setting } from './command.ts';
 import { reportError } from './report-error.ts';

@@ -1,8 +1,6 @@
 import { describeBuild } from '../model/build.ts';
-import { CODES } from '../model/errors/codes.ts';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import { asTyped } from '../platform/lib/own-command.ts';
-import { programVersion } from '../platform/lib/program-folder.ts';
+import { asSyncError, CODES, SyncError } from '../model/errors.ts';
+import { asTyped, programVersion } from '../platform/lib/own-program.ts';
 import { safeOutput } from './words.ts';
 
 /** Writes to standard error, scrubbed by the caller's `scrub`; data goes to standard output. */

@@ -1,6 +1,6 @@
 import { connectors } from '../connectors/registry.ts';
 import { type ConfigSource, createProcessContext } from '../daemon/daemon-context.ts';
-import { draftFiles, stampOf } from '../platform/config/config-files.ts';
+import { commandEnvironment, draftFiles, stampOf } from '../platform/config/config-files.ts';
 import {
   configText,
   type DaemonOptions,
@@ -9,7 +9,6 @@ import {
   type Flags,
   secretsOfStore,
 } from '../platform/config/daemon-options.ts';
-import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import {
   configSize,
@@ -21,7 +20,7 @@ import {
 } from '../platform/config/load.ts';
 import { type ConfiguredToken, configuredTokens, secretKeyOf } from '../platform/config/tokens.ts';
 import { secretsOfExport, traceSettings } from '../platform/config/trace-export.ts';
-import { systemRandom } from '../platform/lib/random.ts';
+import { systemRandom } from '../platform/lib/clock.ts';
 import { type Files, fileReads, type KnownFiles } from '../platform/lib/regular-files.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';

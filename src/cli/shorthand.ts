@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Answered, Route, RouteName, Routes } from '../workspace-api/contract.ts';
 import type { ApiAnswer } from '../workspace-api/typed-client.ts';

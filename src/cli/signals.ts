@@ -1,6 +1,6 @@
 import closeWithGrace from 'close-with-grace';
 import { type Cancel, type Clock, keepAlive } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
+import type { Logger } from '../platform/lib/telemetry.ts';
 import { endProcess, outliveReaders, readyToEnd } from './ending.ts';
 
 /** Longest orderly end, milliseconds: container engines kill after 10 s. */

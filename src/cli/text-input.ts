@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Command, Option } from 'commander';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import { parseJson } from '../platform/http/parse-json.ts';
 import { MEBIBYTE } from '../platform/lib/quantities.ts';
 import { diskFiles, FileFault } from '../platform/lib/regular-files.ts';

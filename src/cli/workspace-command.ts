@@ -2,11 +2,11 @@ import type { Command } from 'commander';
 import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.ts';
 import { unknownName } from '../admin/named.ts';
 import type { Partition } from '../daemon/partition.ts';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import { environment, type Flags } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
-import { oauthToken } from '../platform/config/oauth-token.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { oauthToken } from '../platform/config/tokens.ts';
 import type { Forwarded } from '../web/admin-answers.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import {

@@ -1,6 +1,6 @@
 // Design: src/decisions/leases.md
 
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import type { HttpClient } from '../platform/http/http-client.ts';
 import type { Fence, LeaseOwner, RenewedReplica, Replica } from '../store/installation/leases.ts';
 

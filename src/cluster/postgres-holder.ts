@@ -1,6 +1,6 @@
 // Design: src/decisions/leases.md
 
-import type { Logger } from '../platform/lib/logger.ts';
+import type { Logger } from '../platform/lib/telemetry.ts';
 import {
   lockLeases,
   ownerOf,
@@ -14,8 +14,7 @@ import {
   unregister,
   updateReplica,
 } from '../store/installation/leases.ts';
-import { numbersOf } from '../store/workspace-numbers.ts';
-import type { Sql } from '../store/workspace-scope.ts';
+import { numbersOf, type Sql } from '../store/workspace-scope.ts';
 import type { QueryInterval } from './clock-offset.ts';
 import { createPeers, type LeaseHolder, type OwnershipAge, shareOf } from './lease-holder.ts';
 import { createRenewals, createTerms, type HolderContext, type OwnedLease, type Term, TTL } from './term.ts';

@@ -2,12 +2,11 @@
 
 import { createHmac, hash, hkdfSync } from 'node:crypto';
 import type { Access } from '../model/caller.ts';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import type { AnswerRoom } from '../platform/http/admission.ts';
 import { requestStreamed, type StreamedAnswer } from '../platform/http/daemon-client.ts';
-import type { Clock } from '../platform/lib/clock.ts';
+import type { Clock, Random } from '../platform/lib/clock.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
-import type { Random } from '../platform/lib/random.ts';
 import type { LeaseHolder, Peer } from './lease-holder.ts';
 
 /** A request that this process forwards to another one. */

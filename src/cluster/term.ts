@@ -1,6 +1,5 @@
-import type { Cancel, Clock } from '../platform/lib/clock.ts';
-import { createTransitionLogger, type Logger } from '../platform/lib/logger.ts';
-import type { Random } from '../platform/lib/random.ts';
+import type { Cancel, Clock, Random } from '../platform/lib/clock.ts';
+import { createTransitionLogger, type Logger } from '../platform/lib/telemetry.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import {
   fenceOf,

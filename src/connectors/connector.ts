@@ -1,13 +1,12 @@
 import type { ZodType } from 'zod';
 import type { Delivery } from '../model/delivery.ts';
-import type { SyncError } from '../model/errors/sync-error.ts';
-import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState, WorkItem } from '../model/item.ts';
-import type { Grammar } from '../model/link.ts';
+import type { SyncError } from '../model/errors.ts';
+import type { Grammar, Item, ItemKey, ItemReference, PullRequest, PullRequestState, WorkItem } from '../model/item.ts';
 import type { Binding, NamedUnit } from '../model/names.ts';
 import type { CommitStatus, DesiredComment, PostedComment } from '../model/notice.ts';
 import type { HttpClient } from '../platform/http/http-client.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
+import type { Logger } from '../platform/lib/telemetry.ts';
 
 /**
  * One vendor: pure functions for its webhooks and options, and `connect` for its API. `Options` are the connector's own part of a

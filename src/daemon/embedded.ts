@@ -1,7 +1,6 @@
 import type { GitProvider } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
-import { serviceDatabase } from '../platform/config/daemon-options.ts';
-import { ownProxies } from '../platform/config/proxies.ts';
+import { ownProxies, serviceDatabase } from '../platform/config/daemon-options.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { OWN_VARIANT } from '../reference-service/http/variant.ts';
 import { createWorkspaceService } from '../reference-service/service.ts';

@@ -1,7 +1,7 @@
 // Design: src/decisions/replicas.md
 
 import type { Cancel } from '../platform/lib/clock.ts';
-import { createTransitionLogger } from '../platform/lib/logger.ts';
+import { createTransitionLogger } from '../platform/lib/telemetry.ts';
 import { pendingWorkspaces } from '../store/deliveries/inbox.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { serverOf } from './open-store.ts';

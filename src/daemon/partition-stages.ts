@@ -1,13 +1,13 @@
-import type { SyncError } from '../model/errors/sync-error.ts';
+import type { SyncError } from '../model/errors.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
-import { doAll } from '../platform/lib/failures.ts';
+import { doAll } from '../platform/lib/concurrency.ts';
 import { phaseOf, type Stage } from '../platform/lib/scheduler.ts';
-import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/installation/job-runs.ts';
 import { withdrawNotices } from '../store/items/notices.ts';
 import { forgetOtherRedeliveryCursors, readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts';
 import { correctOwnMoves } from '../store/tasks/correct-own-moves.ts';
 import { configureRecording } from '../store/workspace/server-capabilities.ts';
+import type { Store } from '../store/workspace-scope.ts';
 import type { IntakeContext } from '../sync/intake/active-connection.ts';
 import { createCollector } from '../sync/intake/append.ts';
 import { createBackfills } from '../sync/intake/backfill-stage.ts';

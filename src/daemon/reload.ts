@@ -1,6 +1,6 @@
 // Design: src/decisions/daemon.md
 
-import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../model/errors.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
 import type { ConfigSource, DaemonContext } from './daemon-context.ts';

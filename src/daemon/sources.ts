@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { TriedConfig } from '../admin/open-workspace.ts';
 import { fencedHttpClient } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import type { Item } from '../model/item.ts';
 import { LARGE_CONFIG, readConfigText } from '../platform/config/load.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';

@@ -1,6 +1,6 @@
 import { rm, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import type { DatabaseFault } from '../platform/database/database-fault.ts';
 import type { Database } from '../platform/database/database-types.ts';
 import type { Cancel } from '../platform/lib/clock.ts';

@@ -1,12 +1,12 @@
 // Design: src/decisions/replicas.md
 
 import type { WebhookRequest } from '../connectors/connector.ts';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
 import { recordTriageStarts } from '../store/meta.ts';
-import { WORKSPACE } from '../store/workspace/workspace-answers.ts';
-import { numbersOf } from '../store/workspace-numbers.ts';
+import { WORKSPACE } from '../store/workspace/workspace-reads.ts';
+import { numbersOf } from '../store/workspace-scope.ts';
 import { type Collector, createCollector } from '../sync/intake/append.ts';
 import type { FindReceiver, Receiver } from '../sync/intake/webhook-routes.ts';
 import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace-api/contract.ts';

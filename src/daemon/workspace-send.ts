@@ -3,25 +3,25 @@ import { fencedHttpClient } from '../cluster/lease-holder.ts';
 import { LARGEST_PASSED } from '../gateway/outgoing.ts';
 import type { Upstream } from '../gateway/upstream.ts';
 import { CALLERS } from '../model/caller.ts';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
 import type { Clock } from '../platform/lib/clock.ts';
+import { yieldForRequests } from '../platform/lib/concurrency.ts';
 import { duration } from '../platform/lib/quantities.ts';
 import { withoutEnd } from '../platform/lib/text.ts';
-import { yieldForRequests } from '../platform/lib/yield.ts';
 import { createScrubber } from '../platform/observe/scrubber.ts';
 import { nextRevision } from '../store/changes/revision.ts';
 import type { SlotAnswer } from '../sync/quota/cooldown.ts';
 import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import { readLargeBy } from '../sync/worker/converter.ts';
-import { keyRemedy } from '../workspace-api/answer.ts';
 import { createResponseCapture, createRouteOf, type ResponseCapture } from '../workspace-api/capture-responses.ts';
 import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
-import type { Send } from '../workspace-api/exchange.ts';
 import {
   createSend,
   createWorkspaceClient,
+  keyRemedy,
+  type Send,
   type SendContext,
   type TransportOptions,
 } from '../workspace-api/typed-client.ts';

@@ -2,14 +2,11 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors.ts';
 import type { BrokenConfig, LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import type { Cancel } from '../platform/lib/clock.ts';
-import { doAll, throwAll } from '../platform/lib/failures.ts';
-import { backoff } from '../platform/lib/random.ts';
-import { createWakeSignal } from '../platform/lib/wake-signal.ts';
-import { piecesOf } from '../platform/lib/yield.ts';
+import { backoff, type Cancel, createWakeSignal } from '../platform/lib/clock.ts';
+import { doAll, piecesOf, throwAll } from '../platform/lib/concurrency.ts';
 import type { WakeSignals } from '../store/workspace-context.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';

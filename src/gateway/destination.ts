@@ -1,8 +1,8 @@
 import { type Identity, type Replicas, readBody } from '../cluster/replicas.ts';
-import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../model/errors.ts';
 import type { AnswerRoom } from '../platform/http/admission.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
-import { isSafe } from '../platform/http/semantics.ts';
+import { isSafe } from '../platform/http/http-client.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';

@@ -1,11 +1,11 @@
 import { entity } from '../model/change.ts';
-import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
-import { createAddressGuard, groupOfAddress, type Patience } from '../platform/http/address-guard.ts';
+import { asSyncError, type SyncError } from '../model/errors.ts';
+import { createAddressGuard, groupOfAddress, type Patience } from '../platform/http/addresses.ts';
 import { type AnswerRoom, createAnswerRoom, type MemoryBudget } from '../platform/http/admission.ts';
-import { isSafe, isSuccess } from '../platform/http/semantics.ts';
+import { isSafe, isSuccess } from '../platform/http/http-client.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
-import type { Meter } from '../platform/lib/meter.ts';
+import type { Meter } from '../platform/lib/telemetry.ts';
 import { enqueueReads } from '../store/workspace/workspace-reads.ts';
 import { wasNotSent } from '../workspace-api/capture-responses.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';

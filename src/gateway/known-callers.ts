@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { keyCaller, tokenCaller } from '../model/caller.ts';
-import type { Clock } from '../platform/lib/clock.ts';
-import type { Random } from '../platform/lib/random.ts';
+import type { Clock, Random } from '../platform/lib/clock.ts';
 import type { LiveToken } from '../store/access/gateway-tokens.ts';
 import { TOKEN_PREFIX, type TokenBook } from './token-book.ts';
 import type { Upstream } from './upstream.ts';

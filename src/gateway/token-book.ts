@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Clock } from '../platform/lib/clock.ts';
-import type { Random } from '../platform/lib/random.ts';
+import type { Clock, Random } from '../platform/lib/clock.ts';
 import {
   addGatewayToken,
   type LiveToken,
@@ -8,8 +7,7 @@ import {
   liveTokens,
   revokeGatewayToken,
 } from '../store/access/gateway-tokens.ts';
-import type { Store } from '../store/database.ts';
-import type { Sql } from '../store/workspace-scope.ts';
+import type { Sql, Store } from '../store/workspace-scope.ts';
 
 /** The prefix of gateway tokens, so that no API key is searched among them, and none of them is sent to the workspace. */
 export const TOKEN_PREFIX = 'wsg_';

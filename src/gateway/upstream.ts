@@ -1,8 +1,8 @@
 import type { AnswerRoom } from '../platform/http/admission.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
-import type { Logger } from '../platform/lib/logger.ts';
-import type { WakeSignal } from '../platform/lib/wake-signal.ts';
-import type { Store } from '../store/database.ts';
+import type { WakeSignal } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/telemetry.ts';
+import type { Store } from '../store/workspace-scope.ts';
 import type { ResponseCapture } from '../workspace-api/capture-responses.ts';
 import type { Tokens } from './token-book.ts';
 

@@ -98,7 +98,7 @@ export type RequestOutcome = 'answered' | 'settled' | 'again' | 'unknown' | 'hel
  *   list    creating a task is not idempotent. After `SETTLE_AFTER` one complete list settles all such creations
  *           together, by `source`. Absent → pending. Twice → the oldest is kept and the other is reported.
  */
-export type Settlement = 'repeat' | 'list';
+type Settlement = 'repeat' | 'list';
 
 /** Returns how a write of this kind is settled if its outcome is unknown. */
 export function settlement(kind: EntityKind): Settlement {
@@ -169,3 +169,96 @@ export function taskOfLinkRead(name: string): string | undefined {
 /** The groups of held changes, which a person releases as a whole: held by the guard, or refused by the workspace. */
 export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'statuses', 'refused'] as const;
 export type HeldClass = (typeof HELD_CLASSES)[number];
+
+/** A lane is a class of urgency. This order is for display; `store/changes/next-change.ts` decides which change is sent first. */
+export const LANES = ['interactive', 'triage', 'link', 'status', 'mirror', 'read', 'backfill'] as const;
+export type Lane = (typeof LANES)[number];
+
+/** The most creations of one connection within these seconds. Further ones are sent in the lane of backfills. */
+export const BURST = { creations: 500, seconds: 60 };
+
+const SECOND = 1_000;
+/** The part of a promised visibility that the request itself takes, milliseconds. */
+const SEND_TIME = SECOND / 2;
+
+/** How long a change waits for further events, so that a burst of them becomes one write. Milliseconds. */
+interface Debounce {
+  /** After the last event. */
+  readonly wait: number;
+  /** After the first event, however many follow. */
+  readonly maxWait: number;
+}
+
+/**
+ * Returns the debounce of a lane. For backfills it has no effect: they are sent after all other changes, at the pace of
+ * the throttle.
+ *
+ * Live lanes wait until no event has come for `2.4 + 6u²` seconds, and at most `6 + 9u²` seconds. These are seconds and
+ * never minutes, because with a small quota the queue itself is the delay. The numbers are the best of some hundred in
+ * the benchmark `test/bench/quota/fresh.ts`: with shorter ones a write is outdated at once, with longer ones people wait.
+ *
+ * With a promised visibility, live lanes wait until just before its end, which takes the fewest writes.
+ *
+ * Status changes wait `30u²` seconds longer, so that several moves of one task become one write while the quota is short.
+ * They do not count in u, so they delay no other lane.
+ *
+ * @param usedShare u, the share of the long quota window that lanes other than status and backfill use, 0..1
+ * @param visibility promised time from an event to its write while the quota suffices, milliseconds
+ */
+export function debounceOf(lane: Lane, usedShare: number, visibility?: number): Debounce {
+  if (lane === 'interactive') return always(0);
+  if (lane === 'read') return always(60 * SECOND);
+  if (visibility !== undefined) return always(Math.max(0, visibility - SEND_TIME));
+  const u = Math.min(1, Math.max(0, usedShare));
+  const yielded = lane === 'status' ? 30 * u * u : 0;
+  const seconds = (wait: number) => Math.round((wait + yielded) * SECOND);
+  return { wait: seconds(2.4 + 6 * u * u), maxWait: seconds(6 + 9 * u * u) };
+}
+
+function always(wait: number): Debounce {
+  return { wait, maxWait: wait };
+}
+
+/**
+ * Returns when a new change is due, by its first and its last event, epoch milliseconds.
+ * For a pending change, `dueOf` in `store/changes/outbox-rows.ts` decides.
+ */
+export function dueAfter(first: number, last: number, { wait, maxWait }: Debounce): number {
+  return Math.min(first + maxWait, last + wait);
+}
+
+/** An entity, with the names that people give to its item and its task. */
+interface NamedParts {
+  readonly entity: string;
+  readonly kind: EntityKind;
+  /** `acme/app#1`; null for a read. */
+  readonly item: string | null;
+  /** `BUG-12`; null if the entity has no task, or none yet. */
+  readonly task: string | null;
+}
+
+/** Returns the name of an entity for people: `record of acme/app#1`, `link of acme/app#1 to BUG-12`. */
+export function entityLabel({ entity, kind, item, task }: NamedParts): string {
+  switch (kind) {
+    case 'pull_request':
+      return `record of ${item ?? ''}`;
+    case 'link':
+      return `link of ${item ?? ''} to ${task ?? ''}`;
+    case 'task':
+      return `task for ${item ?? ''}`;
+    case 'task_update':
+      return `update of ${task ?? ''}`;
+    case 'document':
+      return `document for ${task ?? item ?? ''}`;
+    case 'read':
+      return readLabel(entity, task);
+  }
+}
+
+function readLabel(entity: string, task: string | null): string {
+  const ofLinks = task ?? taskOfLinkRead(entity);
+  if (ofLinks !== undefined) return `links of ${ofLinks}`;
+  const records = branchOfRecordsRead(entity);
+  if (records) return `records of the branch ${records.headBranch}`;
+  return entity === 'read:tasks' ? 'list of tasks' : entity.replace(/^read:/, '').replaceAll('_', ' ');
+}

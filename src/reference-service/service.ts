@@ -1,34 +1,28 @@
 import type { AddressInfo } from 'node:net';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import type { Database } from '../platform/database/database-types.ts';
 import { takeLock } from '../platform/database/sqlite.ts';
+import { PRIVATE_RANGES } from '../platform/http/addresses.ts';
 import type { OutboundProxies } from '../platform/http/connect.ts';
 import { createHttpClient, type HttpClient } from '../platform/http/http-client.ts';
 import { createOrigins } from '../platform/http/origin.ts';
-import { PRIVATE_RANGES } from '../platform/http/private-ranges.ts';
 import { type Listen, listen, usable } from '../platform/http/server.ts';
-import type { Clock } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
-import { type Meter, silentMeter } from '../platform/lib/meter.ts';
-import type { Random } from '../platform/lib/random.ts';
-import { noSteps, type Steps } from '../platform/lib/steps.ts';
-import { createWakeSignal } from '../platform/lib/wake-signal.ts';
+import { type Clock, createWakeSignal, type Random } from '../platform/lib/clock.ts';
+import { type Logger, type Meter, noSteps, type Steps, silentMeter } from '../platform/lib/telemetry.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Administration, createAdministration } from './access/administration.ts';
 import { createAccess } from './access/caller-rights.ts';
 import { openFileStore } from './files/file-store.ts';
 import { namedDigests } from './files/files.ts';
 import type { Service } from './http/call.ts';
-import type { Faults } from './http/faults.ts';
-import { createPipeline } from './http/pipeline.ts';
+import { createPipeline, type Faults } from './http/pipeline.ts';
 import { type KeyStatistics, openQuotaLog, type Quota } from './http/quota-log.ts';
 import { OWN_VARIANT, type Variant } from './http/variant.ts';
-import { openSecretBox } from './keys/open-secret-box.ts';
-import { openServiceDatabase } from './storage/open-database.ts';
+import { openSecretBox } from './keys/keys.ts';
 import type { ServiceTables } from './storage/service-tables.ts';
-import { createCommits } from './storage/transactions.ts';
+import { createCommits, openServiceDatabase } from './storage/transactions.ts';
 import { createEvents } from './webhooks/events.ts';
-import { createWebhookDelivery } from './webhooks/webhook-delivery.ts';
+import { createWebhookDelivery } from './webhooks/webhooks.ts';
 
 export interface WorkspaceServiceOptions {
   /** The service's own SQLite file; its folder must exist. Uploaded files lie beside it in `<file>.files/`. */

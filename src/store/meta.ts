@@ -1,5 +1,5 @@
 import type { Insertable } from 'kysely';
-import { piecesOf } from '../platform/lib/yield.ts';
+import { piecesOf } from '../platform/lib/concurrency.ts';
 import type { Schema } from './schema/tables.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from './workspace-scope.ts';

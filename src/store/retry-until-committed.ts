@@ -1,6 +1,5 @@
-import { asSyncError } from '../model/errors/sync-error.ts';
-import { sleep } from '../platform/lib/clock.ts';
-import { backoff } from '../platform/lib/random.ts';
+import { asSyncError } from '../model/errors.ts';
+import { backoff, sleep } from '../platform/lib/clock.ts';
 import type { WorkspaceContext } from './workspace-context.ts';
 
 /**

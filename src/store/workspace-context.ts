@@ -1,10 +1,6 @@
-import type { Clock } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
-import type { Meter } from '../platform/lib/meter.ts';
-import type { Random } from '../platform/lib/random.ts';
-import type { Tracer } from '../platform/lib/tracer.ts';
-import type { WakeSignal } from '../platform/lib/wake-signal.ts';
-import type { Store } from './database.ts';
+import type { Clock, Random, WakeSignal } from '../platform/lib/clock.ts';
+import type { Logger, Meter, Tracer } from '../platform/lib/telemetry.ts';
+import type { Store } from './workspace-scope.ts';
 
 /** The parts that the stages of one workspace share. */
 export interface WorkspaceContext {

@@ -1,22 +1,15 @@
-import {
-  type AliasedSelectQueryBuilder,
-  type DeleteQueryBuilder,
-  type DeleteResult,
-  type Insertable,
-  type InsertQueryBuilder,
-  type InsertResult,
-  type Kysely,
-  type SelectQueryBuilder,
-  sql,
-  type Transaction,
-  type UpdateQueryBuilder,
-  type UpdateResult,
-} from 'kysely';
+// Design: src/decisions/database.md
+
+import type * as kysely from 'kysely';
+import { sql } from 'kysely';
+import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/database-schema.ts';
+import type { Database } from '../platform/database/database-types.ts';
+import { piecesOf, yieldForRequests } from '../platform/lib/concurrency.ts';
 import type { Schema, Tables } from './schema/tables.ts';
 import type { CachedRows } from './unit-of-work/cached-tables.ts';
 
 /** Runs statements on the whole database: a transaction, or the database itself for single statements. */
-export type Sql = Kysely<Schema> | Transaction<Schema>;
+export type Sql = kysely.Kysely<Schema> | kysely.Transaction<Schema>;
 
 /** A table whose rows belong to workspaces. */
 type Table = keyof Tables;
@@ -31,30 +24,30 @@ export interface Scope {
   readonly unitOfWork?: CachedRows;
   /** The whole database, for statements on rows of several workspaces. Such a statement names the workspaces itself. */
   readonly whole: Sql;
-  selectFrom<T extends Table>(table: T): SelectQueryBuilder<Pick<Schema, T>, T, object>;
+  selectFrom<T extends Table>(table: T): kysely.SelectQueryBuilder<Pick<Schema, T>, T, object>;
   /** Begins an inner join of two tables on these columns. */
   selectJoined<A extends Table, B extends Table>(
     one: Column<A>,
     other: Column<B>,
-  ): SelectQueryBuilder<Pick<Schema, A | B>, A | B, object>;
+  ): kysely.SelectQueryBuilder<Pick<Schema, A | B>, A | B, object>;
   /** Begins a query over the result of another query of this scope. */
   selectOver<Alias extends string, Row>(
-    rows: AliasedSelectQueryBuilder<Row, Alias>,
-  ): SelectQueryBuilder<Record<Alias, Row>, Alias, object>;
+    rows: kysely.AliasedSelectQueryBuilder<Row, Alias>,
+  ): kysely.SelectQueryBuilder<Record<Alias, Row>, Alias, object>;
   insertInto<T extends Table>(table: T): Insertion<T>;
-  updateTable<T extends Table>(table: T): UpdateQueryBuilder<Pick<Schema, T>, T, T, UpdateResult>;
-  deleteFrom<T extends Table>(table: T): DeleteQueryBuilder<Pick<Schema, T>, T, DeleteResult>;
+  updateTable<T extends Table>(table: T): kysely.UpdateQueryBuilder<Pick<Schema, T>, T, T, kysely.UpdateResult>;
+  deleteFrom<T extends Table>(table: T): kysely.DeleteQueryBuilder<Pick<Schema, T>, T, kysely.DeleteResult>;
 }
 
 /** A table, and one of its columns. */
-export type Column<T extends Table> = readonly [table: T, column: keyof Schema[T] & string];
+type Column<T extends Table> = readonly [table: T, column: keyof Schema[T] & string];
 
-export interface Insertion<T extends Table> {
-  values(rows: NewRow<T> | readonly NewRow<T>[]): InsertQueryBuilder<Pick<Schema, T>, T, InsertResult>;
+interface Insertion<T extends Table> {
+  values(rows: NewRow<T> | readonly NewRow<T>[]): kysely.InsertQueryBuilder<Pick<Schema, T>, T, kysely.InsertResult>;
 }
 
 /** A row to insert. The scope adds the workspace. */
-export type NewRow<T extends Table> = Omit<Insertable<Schema[T]>, 'workspace'>;
+export type NewRow<T extends Table> = Omit<kysely.Insertable<Schema[T]>, 'workspace'>;
 
 /** Returns the scope of a workspace. @param workspace its number in the table `workspaces` */
 export function scopeOf(whole: Sql, workspace: number): Scope {
@@ -71,11 +64,11 @@ export function scopeOf(whole: Sql, workspace: number): Scope {
             .onRef(columnRef(other, same), '=', columnRef(one, column)),
         )
         .where(workspaceRef(one), '=', workspace),
-    selectOver: (rows: AliasedSelectQueryBuilder<object, string>) => whole.selectFrom(rows),
+    selectOver: (rows: kysely.AliasedSelectQueryBuilder<object, string>) => whole.selectFrom(rows),
     insertInto: (table: Table) => ({
       values(rows: object | readonly object[]) {
         const own = [rows].flat().map((row) => ({ ...row, workspace }));
-        return whole.insertInto(anyTable(table)).values(own as Insertable<Schema[AnyTable]>[]);
+        return whole.insertInto(anyTable(table)).values(own as kysely.Insertable<Schema[AnyTable]>[]);
       },
     }),
     updateTable: (table: Table) => whole.updateTable(anyTable(table)).where(workspaceRef(table), '=', workspace),
@@ -86,14 +79,16 @@ export function scopeOf(whole: Sql, workspace: number): Scope {
 
 /** Returns the number of rows that a statement changed or deleted. */
 export async function changedRows(statement: {
-  executeTakeFirstOrThrow(): Promise<UpdateResult | DeleteResult>;
+  executeTakeFirstOrThrow(): Promise<kysely.UpdateResult | kysely.DeleteResult>;
 }): Promise<number> {
   const result = await statement.executeTakeFirstOrThrow();
   return Number('numUpdatedRows' in result ? result.numUpdatedRows : result.numDeletedRows);
 }
 
 /** Returns the number of rows that a query finds. */
-export async function countRows<DB, TB extends keyof DB>(rows: SelectQueryBuilder<DB, TB, object>): Promise<number> {
+export async function countRows<DB, TB extends keyof DB>(
+  rows: kysely.SelectQueryBuilder<DB, TB, object>,
+): Promise<number> {
   const counted = await rows.select(sql<number>`count(*)`.as('count')).executeTakeFirstOrThrow();
   return Number((counted as { readonly count: number }).count);
 }
@@ -111,4 +106,213 @@ function workspaceRef(table: Table): `${AnyTable}.workspace` {
 
 function columnRef(table: Table, column: string): `${AnyTable}.name` {
   return `${table}.${column}` as `${AnyTable}.name`;
+}
+
+/** The rows of one workspace in the database that all workspaces share. */
+export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'checkFileReplaced' | 'keptLog'> {
+  /** For single statements outside of a transaction. */
+  readonly query: Scope;
+  /** Runs `work` in one durable transaction; rolls back when it throws. */
+  commit<Result>(work: (scope: Scope) => Promise<Result>): Promise<Result>;
+  /** Commits without waiting for the disk, for work that is repeated if a power failure undoes it. */
+  commitRelaxed<Result>(work: (scope: Scope) => Promise<Result>): Promise<Result>;
+}
+
+/** Runs one statement with these values as its parameters. */
+type CompiledStatement<Values extends object, Row> = (query: Sql, values: Values) => Promise<readonly Row[]>;
+
+/** Stands in a statement for a value that is given with each run. */
+class Placeholder {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/**
+ * Compiles a statement once for each dialect and each set of value names, for statements that often run with other values. Compiling
+ * takes longer than the answer of an index.
+ *
+ * @param build gets a placeholder for each value. It may pass or spread them into the statement, but must not read them.
+ */
+export function compileStatement<Values extends object, Row>(
+  build: (query: Sql, values: Values) => kysely.Compilable<Row>,
+): CompiledStatement<Values, Row> {
+  const compiled = new Map<string, kysely.CompiledQuery<Row>>();
+  return async (query, values) => {
+    const names = Object.keys(values);
+    const key = `${dialectOf(query)} ${names.join(' ')}`;
+    const placeholders = () => Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Values;
+    const statement = compiled.get(key) ?? build(query, placeholders()).compile();
+    compiled.set(key, statement);
+    const parameters = statement.parameters.map((each) =>
+      each instanceof Placeholder ? values[each.name as keyof Values] : each,
+    );
+    const { rows } = await query.executeQuery<Row>({ ...statement, parameters });
+    return rows;
+  };
+}
+
+/** Compiles a statement on the rows of one workspace. */
+export function compileInScope<Values extends object, Row>(
+  build: (query: Scope, values: Values) => kysely.Compilable<Row>,
+): (query: Scope, values: Values) => Promise<readonly Row[]> {
+  const statement = compileStatement((query, { workspace, ...values }: Values & Pick<Scope, 'workspace'>) =>
+    build(scopeOf(query, workspace), values as unknown as Values),
+  );
+  return ({ whole, workspace }, values) => statement(whole, { ...values, workspace });
+}
+
+/** The part of a result that belongs to one workspace, by the number of the workspace. */
+export type ByWorkspace<Part> = (workspace: number) => Part;
+
+interface OwnedRow {
+  readonly workspace: number;
+}
+
+/** Groups the rows that one statement read for several workspaces. */
+export function groupByWorkspace<Row extends OwnedRow>(rows: readonly Row[]): ByWorkspace<readonly Row[]> {
+  const groups = Map.groupBy(rows, (row) => row.workspace);
+  return (workspace) => groups.get(workspace) ?? [];
+}
+
+/** Maps each workspace to the count that one statement found for it; 0 without a row. */
+export function countsByWorkspace(rows: readonly (OwnedRow & { readonly count: number })[]): ByWorkspace<number> {
+  const counts = new Map(rows.map(({ workspace, count }) => [workspace, count]));
+  return (workspace) => counts.get(workspace) ?? 0;
+}
+
+/** Removes the number of the workspace, which is not shown. */
+export function withoutWorkspace<Row extends OwnedRow>(row: Row): Omit<Row, 'workspace'> {
+  const { workspace: _workspace, ...rest } = row;
+  return rest;
+}
+
+/** Builds a subquery for each row of `workspaces`. */
+type OfEach<Subquery> = (build: kysely.ExpressionBuilder<Schema, 'workspaces'>) => Subquery;
+
+/** Reads the rows that a subquery returns for each workspace, so that each list is bounded and read in the order of an index. */
+export async function rowsOfEach<Row extends OwnedRow>(
+  query: Sql,
+  workspaces: readonly number[],
+  rows: OfEach<kysely.SelectQueryBuilder<never, never, Row>>,
+): Promise<ByWorkspace<readonly Row[]>> {
+  const found = await query
+    .selectFrom('workspaces')
+    .select((build) => rowsOfSubquery(dialectOf(query), rows(build)).as('rows'))
+    .where('id', 'in', workspaces)
+    .execute();
+  return groupByWorkspace(found.flatMap((each) => rowsIn(each.rows)));
+}
+
+/** Reads single values of each workspace, by one index lookup each, under their names. Values that are null are left out. */
+export async function valuesOfEach(
+  query: Sql,
+  workspaces: readonly number[],
+  values: OfEach<readonly kysely.AliasedSelectQueryBuilder<object, string>[]>,
+): Promise<ByWorkspace<Readonly<Record<string, number>>>> {
+  if (workspaces.length === 0) return () => ({});
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(values)
+    .where('id', 'in', workspaces)
+    .execute();
+  const found = new Map(rows.map(({ workspace, ...own }) => [workspace, Object.entries<number | null>(own)]));
+  return (workspace) =>
+    Object.fromEntries(
+      (found.get(workspace) ?? []).flatMap(([name, value]) => (value === null ? [] : [[name, value]])),
+    );
+}
+
+/** Returns the numbers of workspaces, in the order of the names. A new name gets a number first. */
+export async function numbersOf(query: Sql, names: readonly string[]): Promise<readonly number[]> {
+  const stored = await storedNumbers(query, names);
+  const missing = names.filter((name) => !stored.has(name));
+  if (missing.length > 0) {
+    await query
+      .insertInto('workspaces')
+      .values(missing.map((name) => ({ name })))
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .execute();
+  }
+  const numbers = missing.length === 0 ? stored : await storedNumbers(query, names);
+  return names.map((name) => numbers.get(name) as number);
+}
+
+async function storedNumbers(query: Sql, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const rows = await query
+    .selectFrom('workspaces')
+    .select(['id', 'name'])
+    .where('name', 'in', ['', ...names])
+    .execute();
+  return new Map(rows.map(({ id, name }) => [name, id]));
+}
+
+/** Selects rows of a workspace of the outer query. */
+type RowsOfWorkspace = (
+  build: kysely.ExpressionBuilder<Schema, 'workspaces'>,
+) => readonly kysely.SelectQueryBuilder<Schema, never, object>[];
+
+/**
+ * Returns those of these workspaces for which one of the subqueries finds a row, by one index lookup per workspace. The row is compared
+ * as a value, because PostgreSQL would turn `exists` into a join that may read the rows of all workspaces.
+ */
+export async function workspacesWith(
+  query: Sql,
+  workspaces: readonly number[],
+  rows: RowsOfWorkspace,
+): Promise<readonly number[]> {
+  const found = await query
+    .selectFrom('workspaces')
+    .select('id')
+    .where('id', 'in', workspaces)
+    .where((build) =>
+      build.or(rows(build).map((row) => build(row.select(sql.lit(1).as('found')).limit(1), 'is not', null))),
+    )
+    .execute();
+  return found.map(({ id }) => id);
+}
+
+/** Rows of one transaction. Changing them takes some milliseconds, including the triggers that count them. */
+export const CHUNK_SIZE = 500;
+
+/**
+ * Repeats a change until it finds fewer rows than a chunk. Each repetition is a transaction of its own, and other work runs between
+ * two of them. If the process ends before, the remaining rows stay unchanged.
+ *
+ * @param change changes at most `limit` rows, which it must not find again, and returns their number
+ * @returns the number of changed rows
+ */
+export async function changeInChunks(
+  { commit }: Pick<Store, 'commit'>,
+  change: (query: Scope, limit: number) => Promise<number>,
+): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const changed = await commit((query) => change(query, CHUNK_SIZE));
+    total += changed;
+    if (changed < CHUNK_SIZE) return total;
+    await yieldForRequests();
+  }
+}
+
+/** Changes the rows of these keys in chunks, each row once. @returns the number of changed rows */
+export async function changeKeysInChunks<Key>(
+  { commit }: Pick<Store, 'commit'>,
+  keys: readonly Key[],
+  change: (query: Scope, chunk: readonly Key[]) => Promise<number>,
+): Promise<number> {
+  let total = 0;
+  for (const chunk of piecesOf([...new Set(keys)], CHUNK_SIZE)) {
+    total += await commit((query) => change(query, chunk));
+    await yieldForRequests();
+  }
+  return total;
+}
+
+/** Parses a JSON column; undefined if it is null. */
+export function json<Value = Record<string, unknown>>(column: string | null): Value | undefined {
+  return column === null ? undefined : (JSON.parse(column) as Value);
 }

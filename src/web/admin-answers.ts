@@ -1,6 +1,5 @@
-import type { ErrorCode } from '../model/errors/codes.ts';
-import { asSyncError } from '../model/errors/sync-error.ts';
-import type { ApiResponse } from '../workspace-api/exchange.ts';
+import { asSyncError, type ErrorCode } from '../model/errors.ts';
+import type { ApiResponse } from '../workspace-api/typed-client.ts';
 
 /** An answer of the workspace, or why there is none, on its way between two processes of one machine. */
 export type Forwarded = { readonly answer: Omit<ApiResponse, 'body'> & { readonly body: string } } | Failure;

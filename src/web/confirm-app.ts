@@ -1,4 +1,4 @@
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import { createServer, type ServerReply } from '../platform/http/server.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
 import { html, type Markup } from './html.ts';

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { isAdminOperation, longestAnswer } from '../admin/admin-operations.ts';
 import { type Identity, noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts';
 import type { Access } from '../model/caller.ts';
-import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../model/errors.ts';
 import { USER_HEADER, VERSION_HEADER } from '../platform/http/daemon-client.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { refusalPage } from './access/access-refusals.ts';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { WARNINGS } from '../admin/status/verdict.ts';
 import type { Server } from '../platform/http/server.ts';
-import { PROGRAM } from '../platform/lib/program-folder.ts';
+import { PROGRAM } from '../platform/lib/own-program.ts';
 import { html, type Markup } from './html.ts';
 import { documentOf, sendPage } from './html-document.ts';
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Server, ServerReply } from '../platform/http/server.ts';
-import { PROGRAM } from '../platform/lib/program-folder.ts';
+import { PROGRAM } from '../platform/lib/own-program.ts';
 import { html, Markup } from './html.ts';
 
 /** Apart: the compiler of the package takes a literal end of a script for one of its own page, and calls a helper that nobody installs. */

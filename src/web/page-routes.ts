@@ -1,11 +1,10 @@
 import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status/status.ts';
 import { REPLICA_PARTS, readOwnStatus, readWholeStatus, type ServedDaemon } from '../admin/status/whole-status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
-import { LANES } from '../model/lane.ts';
+import { LANES } from '../model/change.ts';
 import type { Server } from '../platform/http/server.ts';
-import type { Labels, Meter } from '../platform/lib/meter.ts';
-import { createQueue } from '../platform/lib/queue.ts';
-import { piecesOf, yieldToEventLoop } from '../platform/lib/yield.ts';
+import { createQueue, piecesOf, yieldToEventLoop } from '../platform/lib/concurrency.ts';
+import type { Labels, Meter } from '../platform/lib/telemetry.ts';
 import { callerOf } from './access/access-control.ts';
 
 /** The readers of the status. Tests replace them. */

@@ -1,18 +1,16 @@
 import { entity } from '../model/change.ts';
 import { mayBeCut } from '../model/delivery.ts';
-import { asSyncError, type SyncError, wasSent } from '../model/errors/sync-error.ts';
+import { asSyncError, type SyncError, wasSent } from '../model/errors.ts';
+import { isSafe, isSuccess } from '../platform/http/http-client.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
-import { isSafe, isSuccess } from '../platform/http/semantics.ts';
-import { LARGE } from '../platform/lib/yield.ts';
-import { findEntities, findEntity, json } from '../store/changes/entities.ts';
+import { LARGE } from '../platform/lib/concurrency.ts';
+import { findEntities, findEntity } from '../store/changes/entities.ts';
 import { readRecordsRoute } from '../store/workspace/server-capabilities.ts';
-import { type Answer, appendAnswer } from '../store/workspace/workspace-answers.ts';
-import { enqueueReads } from '../store/workspace/workspace-reads.ts';
+import { type Answer, appendAnswer, enqueueReads } from '../store/workspace/workspace-reads.ts';
 import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
-import type { Scope } from '../store/workspace-scope.ts';
-import { readBody } from './answer.ts';
+import { json, type Scope } from '../store/workspace-scope.ts';
 import { type ApiOverrides, ROUTES, type Route, type RouteName } from './contract.ts';
-import type { ReadLarge } from './large-answers.ts';
+import { type ReadLarge, readBody } from './typed-client.ts';
 
 /** A request of a command, or of a caller of the gateway, that worksync sent to the workspace. */
 export interface Asked {

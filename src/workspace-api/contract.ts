@@ -1,14 +1,13 @@
 import { createHmac } from 'node:crypto';
 import type { z } from 'zod';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { SyncError } from '../model/errors.ts';
 import { isSameSecret } from '../platform/lib/digest.ts';
 import { agentRoutes } from './contract/agents.ts';
 import { apiKeyRoutes } from './contract/api-keys.ts';
 import { documentRoutes } from './contract/documents.ts';
 import { fileRoutes } from './contract/files.ts';
 import { HEADER_PREFIX, versionHeaderOf, webhookHeadersOf } from './contract/header-names.ts';
-import { type ApiDescription, describeApi } from './contract/openapi.ts';
-import { overridesOf } from './contract/overrides.ts';
+import { type ApiDescription, describeApi, overridesOf } from './contract/openapi.ts';
 import { pullRequestRoutes } from './contract/pull-requests.ts';
 import { taskRoutes } from './contract/tasks.ts';
 import { webhookRoutes } from './contract/webhooks.ts';
@@ -66,11 +65,9 @@ export const apiOverrides = overridesOf(ROUTES);
 export type ApiOverrides = z.infer<typeof apiOverrides>;
 
 export { SESSION_STATES } from './contract/agents.ts';
-export { type ApiErrorCode, ERROR_CODES } from './contract/errors.ts';
 export { HEADER_PREFIX, versionHeaderOf, webhookHeadersOf } from './contract/header-names.ts';
 export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } from './contract/route.ts';
-export { fillPath } from './contract/route.ts';
-export { ID_PATTERN, LIMITS } from './contract/value-schemas.ts';
+export { type ApiErrorCode, ERROR_CODES, fillPath, ID_PATTERN, LIMITS } from './contract/route.ts';
 export type { WebhookEventType } from './contract/webhooks.ts';
 
 export type WebhookHeaders = Readonly<ReturnType<typeof webhookHeadersOf>>;

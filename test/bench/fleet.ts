@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { systemRandom } from '../../src/platform/lib/random.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { openInstallation, openSharedInstallation } from '../../src/store/installation/installation.ts';
 import { scopeOf } from '../../src/store/workspace-scope.ts';
 import { knowLists } from '../support/rows/records-route.ts';

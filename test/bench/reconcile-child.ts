@@ -1,5 +1,5 @@
 import BetterSqlite from 'better-sqlite3';
-import { type StoredBody, unpackBody } from '../../src/store/deliveries/bodies.ts';
+import { type StoredBody, unpackBody } from '../../src/store/deliveries/inbox.ts';
 import { expectPremise } from './bench.ts';
 import { databaseFile, familyCpu } from './daemon.ts';
 import { appendPages, expectSettled, ITEMS, itemOf, makeKnown, openReconcile, PAGE, webhook } from './known-items.ts';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
 import type { ItemReference } from '../../src/model/item.ts';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { createInlineConverter, parseInWorker } from '../../src/sync/worker/converter.ts';
 import {
   conversations,

@@ -3,7 +3,7 @@ import type { Connection, Redelivery } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
 import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 

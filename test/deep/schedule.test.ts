@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { createScheduler, type Job } from '../../src/platform/lib/scheduler.ts';
+import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { createRunMemory } from '../support/fakes/timetable.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn } from '../support/harness/depth.ts';

@@ -13,10 +13,9 @@ import {
 import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CODES } from '../../src/model/errors/codes.ts';
-import { asSyncError } from '../../src/model/errors/sync-error.ts';
+import { asSyncError, CODES } from '../../src/model/errors.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import type { CheckFile } from '../../src/platform/lib/integrity.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
 import { CAN_LIMIT_FILES, limitFiles } from '../support/faults/file-limit.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';

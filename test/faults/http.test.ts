@@ -4,7 +4,7 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect, createServer as createNetServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { SyncError } from '../../src/model/errors.ts';
 import {
   createHttpClient,
   type HttpClient,
@@ -12,8 +12,7 @@ import {
   type HttpRequest,
 } from '../../src/platform/http/http-client.ts';
 import { createServer } from '../../src/platform/http/server.ts';
-import { silentMeter } from '../../src/platform/lib/meter.ts';
-import { noSteps } from '../../src/platform/lib/steps.ts';
+import { noSteps, silentMeter } from '../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 
 const closing: (() => unknown)[] = [];

@@ -6,7 +6,7 @@ import { isDeepStrictEqual, promisify } from 'node:util';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/platform/database/open.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { openInstallationFile, openTables } from '../../src/store/installation/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';
 import type { Schema } from '../../src/store/schema/tables.ts';

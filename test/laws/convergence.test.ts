@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
-import type { PullRequest } from '../../src/model/item.ts';
-import { isAutomatic } from '../../src/model/link.ts';
+import { isAutomatic, type PullRequest } from '../../src/model/item.ts';
 import { findEntity } from '../../src/store/changes/entities.ts';
 import { addDifference, findChange } from '../../src/store/changes/outbox-rows.ts';
 import { pendingDeliveries } from '../../src/store/deliveries/inbox.ts';

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import { LONGEST_SOURCE } from '../../src/model/text-limits.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
 import { openStepCounter } from '../support/cost/count-steps.ts';

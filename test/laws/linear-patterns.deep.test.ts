@@ -20,7 +20,7 @@ const MADE_WHILE_RUNNING: Readonly<Record<string, string>> = {
   'src/admin/installation/init.ts': 'the name of a variable, in a file that init wrote',
   'src/model/git-providers.ts': 'the names of the git providers, in a list',
   'src/connectors/github/items.ts': 'the escaped name of a repository at the start of a line',
-  'src/platform/lib/own-command.ts': 'the names of commands, of which none is the beginning of a longer match',
+  'src/platform/lib/own-program.ts': 'the names of commands, of which none is the beginning of a longer match',
   'src/sync/reconcile/link-rules/lookup-names.ts': "forms of connectors' addresses: each part ends at a slash",
   'src/sync/reconcile/link-rules/scan.ts': "words of connectors' grammars; counted in linear-cost.deep.test.ts",
   'src/reference-service/http/pipeline.ts': 'paths of the contract: each variable ends at a slash',

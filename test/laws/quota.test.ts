@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Lane } from '../../src/model/lane.ts';
+import type { Lane } from '../../src/model/change.ts';
 import { type Clock, sleep } from '../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { silentLogger, silentMeter } from '../../src/platform/lib/telemetry.ts';
 import type { QuotaOptions } from '../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../src/sync/quota/throttle.ts';
 import { seededRandom } from '../bench/quota/daemon.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { isSameSecret } from '../../src/platform/lib/digest.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
 
 /** Does something so many times; what it answers or throws is of no interest. */
 type Work = (times: number) => void | Promise<void>;

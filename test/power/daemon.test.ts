@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterAll, describe, expect, it } from 'vitest';
 import { complaintsOf } from '../../src/platform/database/sqlite.ts';
-import { throwAll } from '../../src/platform/lib/failures.ts';
+import { throwAll } from '../../src/platform/lib/concurrency.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { type ChildStart, QUOTA, type Site, type Witness } from '../support/faults/crash-site.ts';

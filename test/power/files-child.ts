@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { backUp } from '../../src/admin/installation/data.ts';
 import { keyFile } from '../../src/cli/access/key-rotation.ts';
 import { complaintsOf } from '../../src/platform/database/sqlite.ts';
+import { systemRandom } from '../../src/platform/lib/clock.ts';
 import { makeKeyFile } from '../../src/platform/lib/key-file.ts';
-import { systemRandom } from '../../src/platform/lib/random.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation/installation.ts';
 import { restoreAll } from '../../src/store/restore/restore.ts';
 

@@ -8,7 +8,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   fastify: ['platform/http'],
   'secure-json-parse': ['platform/http'],
   'better-sqlite3': ['platform/database/sqlite.ts'],
-  'lz4-napi': ['store/deliveries/bodies.ts'],
+  'lz4-napi': ['store/deliveries/inbox.ts'],
   kysely: ['platform/database', 'store', 'reference-service'],
   pg: ['platform/database'],
   'p-queue': ['sync/quota'],

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { parseAllDocuments, parseDocument } from 'yaml';
 import { COMMAND_FILES } from '../../src/cli/program.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { CODES } from '../../src/model/errors/codes.ts';
+import { CODES } from '../../src/model/errors.ts';
 import { CONFIG_TEXT, DAEMON_OPTIONS, daemonOptions } from '../../src/platform/config/daemon-options.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
 import { isMemoryFolder } from '../../src/platform/lib/folders.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/connectors/connector.ts';
-import { acquireDataFolder } from '../../src/store/installation/data-folder.ts';
+import { acquireDataFolder } from '../../src/store/installation/installation.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { folderOfTest } from '../support/harness/folder.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Fault } from '../../src/reference-service/http/faults.ts';
+import type { Fault } from '../../src/reference-service/http/pipeline.ts';
 import {
   type ConnectOptions,
   connect,

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import type { Faults } from '../../src/reference-service/http/faults.ts';
+import type { Faults } from '../../src/reference-service/http/pipeline.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import { fewestWrites } from '../bench/quota/references/lag.ts';

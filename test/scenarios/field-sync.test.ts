@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WorkItem } from '../../src/model/item.ts';
-import { SYNC_FIELD_NAMES, type SyncField } from '../../src/model/synced-fields.ts';
+import { SYNC_FIELD_NAMES, type SyncField } from '../../src/model/written-task.ts';
 import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 

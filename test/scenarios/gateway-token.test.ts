@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { osUser } from '../../src/platform/lib/os-user.ts';
 import { createLogger } from '../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { commandLine } from '../support/harness/command-line.ts';
@@ -88,7 +88,7 @@ describe('worksync gateway token', () => {
 
     // The first was made without a daemon, the others by it; the command said who runs it.
     const log = await commandLine('audit', '--json', '--data', world.dataFolder);
-    const actor = `command ${osUser()}`;
+    const actor = `command ${userInfo().username}`;
     expect(log.json()).toMatchObject([
       { action: 'gateway-token-revoke', workspace: 'alpha', subject: made.id, count: 1, actor },
       { action: 'gateway-token-create', workspace: 'beta', subject: 'CI', details: second.id, outcome: 'done', actor },

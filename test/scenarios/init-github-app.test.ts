@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { makeApp } from '../../src/cli/installation/init.ts';
 import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
-import { noSteps } from '../../src/platform/lib/steps.ts';
+import { noSteps } from '../../src/platform/lib/telemetry.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { DataFolder } from '../../src/store/installation/data-folder.ts';
+import type { DataFolder } from '../../src/store/installation/installation.ts';
 import { PACE } from '../support/fakes/paced-clock.ts';
 import { replaceClock } from '../support/fakes/replace-clock.ts';
 import type { Leaf } from '../support/harness/command-line.ts';
@@ -13,7 +13,7 @@ import { listenLocally } from '../support/harness/listen.ts';
 
 replaceClock(new URL('../support/fakes/paced-clock.ts', import.meta.url).href);
 // Loaded after it, so that they have the other clock.
-const { acquireDataFolder } = await import('../../src/store/installation/data-folder.ts');
+const { acquireDataFolder } = await import('../../src/store/installation/installation.ts');
 const { allCommands, commandLine } = await import('../support/harness/command-line.ts');
 
 /** They ask the workspace themselves, as a person. */

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 import { traceSettings } from '../../src/platform/config/trace-export.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
-import { type LogFields, type Logger, silentLogger } from '../../src/platform/lib/logger.ts';
-import { mergingRepeats } from '../../src/platform/observe/merged-repeats.ts';
+import { type LogFields, type Logger, silentLogger } from '../../src/platform/lib/telemetry.ts';
+import { mergingRepeats } from '../../src/platform/observe/pino-logger.ts';
 import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from '../support/fakes/otlp-collector.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';

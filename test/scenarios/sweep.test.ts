@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import { jobRuns } from '../../src/store/installation/job-runs.ts';
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/fakes/forge.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';

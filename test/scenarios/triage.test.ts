@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/fakes/tracker.ts';
 import { loseDatabase } from '../support/faults/lose-database.ts';

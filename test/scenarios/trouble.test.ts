@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
-import type { Fault } from '../../src/reference-service/http/faults.ts';
+import type { Fault } from '../../src/reference-service/http/pipeline.ts';
 import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/fakes/absence.ts';
 import { type Arrival, errorAnswer } from '../support/fakes/weather.ts';

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { checkAll } from '../../src/admin/status/check.ts';
 import { describeExplained } from '../../src/cli/items/show-items.ts';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
 import { createTracker, issue, pullRequest, type Tracker, tell } from '../support/fakes/tracker.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';

@@ -1,4 +1,4 @@
-import type { Store } from '../../src/store/database.ts';
+import type { Store } from '../../src/store/workspace-scope.ts';
 import { commentDifferences } from './checker-waste.ts';
 import { type Event, type Look, linkedSinceBackup } from './history.ts';
 import { WORKSPACE } from './network.ts';

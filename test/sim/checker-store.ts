@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Status } from '../../src/admin/status/status.ts';
 import { addAudit } from '../../src/store/access/audit-rows.ts';
-import type { Store } from '../../src/store/database.ts';
 import type { Installation } from '../../src/store/installation/installation.ts';
+import type { Store } from '../../src/store/workspace-scope.ts';
 import type { Event, Look } from './history.ts';
 import { WORKSPACE } from './network.ts';
 

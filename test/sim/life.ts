@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/platform/lib/clock.ts';
-import type { Steps } from '../../src/platform/lib/steps.ts';
+import type { Steps } from '../../src/platform/lib/telemetry.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
 

@@ -1,7 +1,7 @@
-import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import type { Server } from '../../src/platform/http/server.ts';
-import { WORKSPACE as OWN } from '../../src/store/workspace/workspace-answers.ts';
+import { WORKSPACE as OWN } from '../../src/store/workspace/workspace-reads.ts';
 import { WEBHOOK_HEADERS } from '../../src/workspace-api/contract.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';

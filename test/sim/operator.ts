@@ -1,6 +1,6 @@
 import { type AdminOperation, runAdminOperation } from '../../src/admin/admin-operations.ts';
 import type { DeliveryPage } from '../../src/admin/deliveries/deliveries.ts';
-import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors.ts';
 import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import { allRecords } from '../support/harness/people.ts';
 import type { Look } from './history.ts';

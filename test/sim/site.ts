@@ -14,13 +14,12 @@ import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import type { Listen } from '../../src/platform/http/server.ts';
 import type { Clock } from '../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { createHealth } from '../../src/platform/observe/health.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorkspaceService } from '../../src/reference-service/service.ts';
 import { releaseHeld } from '../../src/store/changes/held-changes.ts';
-import { compileStatement } from '../../src/store/compiled-statement.ts';
 import { findDaemon } from '../../src/store/installation/daemon-file.ts';
 import {
   type Installation,
@@ -28,7 +27,7 @@ import {
   openInstallationFile,
 } from '../../src/store/installation/installation.ts';
 import { restoreAll } from '../../src/store/restore/restore.ts';
-import type { Sql } from '../../src/store/workspace-scope.ts';
+import { compileStatement, type Sql } from '../../src/store/workspace-scope.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { createSend, createWorkspaceClient, type WorkspaceClient } from '../../src/workspace-api/typed-client.ts';

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { createWorkspaceService } from '../../src/reference-service/service.ts';
 import { openInstallation } from '../../src/store/installation/installation.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';

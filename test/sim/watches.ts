@@ -1,6 +1,5 @@
-import { asSyncError } from '../../src/model/errors/sync-error.ts';
-import type { LogFields, Logger } from '../../src/platform/lib/logger.ts';
-import type { Labels, Meter } from '../../src/platform/lib/meter.ts';
+import { asSyncError } from '../../src/model/errors.ts';
+import type { Labels, LogFields, Logger, Meter } from '../../src/platform/lib/telemetry.ts';
 import type { Metrics } from '../../src/platform/observe/metrics.ts';
 import { type Life, ProcessEnded } from './life.ts';
 

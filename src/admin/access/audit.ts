@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { asSyncError, SyncError, withoutSecrets } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError, withoutSecrets } from '../../model/errors.ts';
 import { cut } from '../../model/text-limits.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import {
@@ -11,7 +11,7 @@ import {
   listAudit,
 } from '../../store/access/audit-rows.ts';
 import type { Sql } from '../../store/workspace-scope.ts';
-import type { ApiRequest, ApiResponse } from '../../workspace-api/exchange.ts';
+import type { ApiRequest, ApiResponse } from '../../workspace-api/typed-client.ts';
 import type { Actor, DirectContext, OpenWorkspace } from '../open-workspace.ts';
 
 export const NOBODY: Actor = 'worksync';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hintOf } from '../../model/errors/codes.ts';
+import { hintOf } from '../../model/errors.ts';
 import { listRefused, type RefusedRequest } from '../../store/access/refused-requests.ts';
 import type { Sql } from '../../store/workspace-scope.ts';
 import { countSchema, operation } from '../open-workspace.ts';

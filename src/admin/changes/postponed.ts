@@ -1,4 +1,4 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
 
 /** Milliseconds within which a person can undo a request. */

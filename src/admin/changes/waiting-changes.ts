@@ -5,14 +5,15 @@ import {
   entity as entityName,
   HELD_CLASSES,
   type HeldClass,
+  LANES,
+  type Lane,
   settlement,
   taskOfLinkRead,
 } from '../../model/change.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { LANES, type Lane } from '../../model/lane.ts';
+import { SyncError } from '../../model/errors.ts';
 import { describeUpdate, type TaskUpdate } from '../../model/task.ts';
-import { didYouMean } from '../../platform/lib/nearest.ts';
-import { type EntityRow, findEntities, json } from '../../store/changes/entities.ts';
+import { didYouMean } from '../../platform/lib/text.ts';
+import { type EntityRow, findEntities } from '../../store/changes/entities.ts';
 import { type HeldChanges, heldChanges, releaseHeld } from '../../store/changes/held-changes.ts';
 import {
   changesInState,
@@ -24,7 +25,7 @@ import {
   retryChange,
   waitingByLane,
 } from '../../store/changes/outbox-rows.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import type { Throttle } from '../../sync/quota/throttle.ts';
 import type { Rules } from '../../sync/reconcile/context.ts';
 import { entityNamesOf, findItems, findTask, nameEntities } from '../items/human-names.ts';

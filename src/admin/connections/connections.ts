@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Finding, HookState } from '../../connectors/connector.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { countBackfilled } from '../../store/changes/outbox-rows.ts';
 import {

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import type { Translation } from '../../connectors/connector.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../../model/delivery.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
-import { LARGE, yieldForRequests } from '../../platform/lib/yield.ts';
-import { type StoredBody, unpackBody } from '../../store/deliveries/bodies.ts';
+import { LARGE, yieldForRequests } from '../../platform/lib/concurrency.ts';
 import {
   type DeliveryFilter,
   type DeliveryPosition,
@@ -26,9 +25,11 @@ import {
   dismissQuarantined,
   quarantinedDeliveries,
   retryQuarantined,
+  type StoredBody,
+  unpackBody,
 } from '../../store/deliveries/inbox.ts';
 import { findItems as itemRows, readDeliveries } from '../../store/items/items.ts';
-import { type Answer, readAnswer, WORKSPACE } from '../../store/workspace/workspace-answers.ts';
+import { type Answer, readAnswer, WORKSPACE } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ReconcileConnection, ReconcileConnections } from '../../sync/reconcile/context.ts';
 import { translateEvent } from '../../sync/reconcile/workspace-events.ts';

@@ -1,5 +1,5 @@
 import type { Connector, SampleContext, SampleEvent } from '../../connectors/connector.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Binding, boundNames } from '../../model/names.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
 import { unknownName } from '../named.ts';

@@ -3,25 +3,30 @@ import { open } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { DaemonOptions } from '../../platform/config/daemon-options.ts';
 import { copyDatabase, syncNames } from '../../platform/database/sqlite.ts';
-import { type Clock, systemClock } from '../../platform/lib/clock.ts';
+import { type Clock, systemClock, systemRandom } from '../../platform/lib/clock.ts';
 import { isMemoryFolder } from '../../platform/lib/folders.ts';
 import { checkInWorker } from '../../platform/lib/integrity.ts';
-import { systemRandom } from '../../platform/lib/random.ts';
 import { endAllSessions } from '../../store/access/session-rows.ts';
-import { acquireDataFolder, type DataFolder } from '../../store/installation/data-folder.ts';
 import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../../store/installation/deletions.ts';
 import {
+  acquireDataFolder,
+  type DataFolder,
   INSTALLATION_FILE,
   type Installation,
   openInstallation,
   openSharedInstallation,
 } from '../../store/installation/installation.ts';
 import { ownerOf } from '../../store/installation/leases.ts';
-import { type Restore, restoreAll, restoreWorkspace } from '../../store/restore/restore.ts';
-import { planRestore, type RestorePlan } from '../../store/restore/restore-plan.ts';
+import {
+  planRestore,
+  type Restore,
+  type RestorePlan,
+  restoreAll,
+  restoreWorkspace,
+} from '../../store/restore/restore.ts';
 import { audited } from '../access/audit.ts';
 import { unknownName } from '../named.ts';
 import type { Actor } from '../open-workspace.ts';

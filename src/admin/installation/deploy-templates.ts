@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { CONFIG_FOLDER } from '../../platform/config/config-files.ts';
 import { jobConfig, writtenSettings } from '../../platform/config/yaml-document.ts';
-import { PROGRAM } from '../../platform/lib/program-folder.ts';
+import { PROGRAM } from '../../platform/lib/own-program.ts';
 import { unknownName } from '../named.ts';
 
 const TEMPLATES = join(CONFIG_FOLDER, 'deploy');

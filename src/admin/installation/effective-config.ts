@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import { type CommandEnvironment, environmentOf } from '../../platform/config/config-files.ts';
 import { CONFIG_TEXT, configText, DAEMON_OPTIONS, type Flags } from '../../platform/config/daemon-options.ts';
-import { type CommandEnvironment, environmentOf } from '../../platform/config/env-file.ts';
 import { createVariables, type Variables } from '../../platform/config/interpolate.ts';
 import { configSourceOf } from '../../platform/config/load.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../../platform/config/schema.ts';

@@ -1,12 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { CONFIG_FOLDER } from '../../platform/config/config-files.ts';
-import { commandEnvironment } from '../../platform/config/env-file.ts';
+import { SyncError } from '../../model/errors.ts';
+import { CONFIG_FOLDER, commandEnvironment } from '../../platform/config/config-files.ts';
 import { displayName, type LoadInput, readConfigSource, readConfigText } from '../../platform/config/load.ts';
 import { name as validName } from '../../platform/config/values.ts';
-import { shellWord } from '../../platform/lib/own-command.ts';
+import { shellWord } from '../../platform/lib/own-program.ts';
 import { unknownName } from '../named.ts';
 import { deployFile, deployPaths } from './deploy-templates.ts';
 

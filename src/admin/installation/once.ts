@@ -1,4 +1,4 @@
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import type { WorkspaceStatus } from '../status/status.ts';

@@ -1,16 +1,20 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { SERVICE_DATABASE } from '../../platform/config/daemon-options.ts';
 import type { Database } from '../../platform/database/database-types.ts';
 import { isPostgres } from '../../platform/database/postgres-address.ts';
 import { isMemoryFolder } from '../../platform/lib/folders.ts';
 import { checkInWorker } from '../../platform/lib/integrity.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import type { CopiedName, StoredRow } from '../../store/copy/copied-tables.ts';
-import { type CopyProgress, copyStore, giveUpCopy } from '../../store/copy/copy-store.ts';
-import { acquireDataFolder } from '../../store/installation/data-folder.ts';
-import { INSTALLATION_FILE, openTables } from '../../store/installation/installation.ts';
+import {
+  type CopiedName,
+  type CopyProgress,
+  copyStore,
+  giveUpCopy,
+  type StoredRow,
+} from '../../store/copy/copy-store.ts';
+import { acquireDataFolder, INSTALLATION_FILE, openTables } from '../../store/installation/installation.ts';
 import { replicasOf } from '../../store/installation/leases.ts';
 import type { Schema } from '../../store/schema/tables.ts';
 import { rebaseFact, rebaseMonotonic } from '../../sync/quota/window-ledger.ts';

@@ -1,9 +1,8 @@
-import { type EntityKind, taskOfLinkRead } from '../../model/change.ts';
-import { entityLabel } from '../../model/entity-label.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { type EntityKind, entityLabel, taskOfLinkRead } from '../../model/change.ts';
+import { SyncError } from '../../model/errors.ts';
 import { displayNameOf, type Item, type ItemKey } from '../../model/item.ts';
 import { type Task, taskName } from '../../model/task.ts';
-import { didYouMean } from '../../platform/lib/nearest.ts';
+import { didYouMean } from '../../platform/lib/text.ts';
 import { findEntities } from '../../store/changes/entities.ts';
 import { itemsNamed } from '../../store/items/item-names.ts';
 import {
@@ -15,7 +14,7 @@ import {
   itemsOfTask,
   namesWithPrefix,
 } from '../../store/items/items.ts';
-import { tasksByIds, tasksByKeys } from '../../store/tasks/cached-tasks.ts';
+import { tasksByIds, tasksByKeys } from '../../store/tasks/stored-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Rules } from '../../sync/reconcile/context.ts';
 import { nameOf } from '../../sync/reconcile/link-rules/lookup-names.ts';

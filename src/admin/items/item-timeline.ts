@@ -3,7 +3,7 @@ import type { Item, ItemKey } from '../../model/item.ts';
 import { cut } from '../../model/text-limits.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { findItem, readEvaluatedTasks, readFields } from '../../store/items/items.ts';
-import { tasksByIds } from '../../store/tasks/cached-tasks.ts';
+import { tasksByIds } from '../../store/tasks/stored-tasks.ts';
 import { explainItem } from '../../sync/reconcile/explain.ts';
 import { deliveriesThatChanged } from '../deliveries/deliveries.ts';
 import { timelinesOf } from '../deliveries/timelines.ts';

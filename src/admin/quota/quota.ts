@@ -1,5 +1,5 @@
 import { CALLERS, type CallerKind, readCaller } from '../../model/caller.ts';
-import { LANES, type Lane } from '../../model/lane.ts';
+import { LANES, type Lane } from '../../model/change.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { type GatewayToken, listGatewayTokens } from '../../store/access/gateway-tokens.ts';
 import { waitingByLane } from '../../store/changes/outbox-rows.ts';

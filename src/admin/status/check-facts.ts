@@ -1,13 +1,13 @@
 import type { Finding } from '../../connectors/connector.ts';
 import { describeBuild } from '../../model/build.ts';
-import { CODES, hintOf } from '../../model/errors/codes.ts';
+import { CODES, hintOf } from '../../model/errors.ts';
 import type { DatabaseFault } from '../../platform/database/database-fault.ts';
 import type { ServerFacts } from '../../platform/database/database-types.ts';
-import type { Skew } from '../../platform/http/server-clocks.ts';
+import type { Skew } from '../../platform/http/http-client.ts';
 import { isTooOld, OLDEST_NODE } from '../../platform/lib/oldest-node.ts';
 import { bytes, counted, duration, MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { QuotaSnapshot } from '../../sync/quota/throttle.ts';
-import { keyRemedy } from '../../workspace-api/answer.ts';
+import { keyRemedy } from '../../workspace-api/typed-client.ts';
 
 /** Turns the facts that `check` collected into findings, each with a remedy if something is wrong. */
 

@@ -1,9 +1,9 @@
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Finding } from '../../connectors/connector.ts';
-import type { SyncError } from '../../model/errors/sync-error.ts';
-import { describeProxies, ownProxies } from '../../platform/config/proxies.ts';
-import type { Skew } from '../../platform/http/server-clocks.ts';
+import type { SyncError } from '../../model/errors.ts';
+import { describeProxies, ownProxies } from '../../platform/config/daemon-options.ts';
+import type { Skew } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { sharedFileSystemOf } from '../../platform/lib/folders.ts';
 import { refusalOfNotices } from '../../store/items/notices.ts';

@@ -1,10 +1,8 @@
-import { CODES } from '../../model/errors/codes.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, CODES, type SyncError } from '../../model/errors.ts';
 import type { Binding } from '../../model/names.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../../platform/config/schema.ts';
 import type { DatabaseFault } from '../../platform/database/database-fault.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Store } from '../../store/database.ts';
 import {
   ACTIVITY,
   complete,
@@ -12,13 +10,14 @@ import {
   type StatusDepth,
   type StoredStatus,
 } from '../../store/status/status-shape.ts';
+import type { Store } from '../../store/workspace-scope.ts';
 import type { Fetches } from '../../sync/intake/fetches.ts';
 import type { HookWatch } from '../../sync/intake/hook-watch.ts';
 import type { NameBindings } from '../../sync/intake/name-bindings.ts';
 import { webhookPathOf } from '../../sync/intake/webhook-routes.ts';
 import type { KeyRefusal } from '../../sync/quota/cooldown.ts';
 import type { Throttle } from '../../sync/quota/throttle.ts';
-import { keyRemedy } from '../../workspace-api/answer.ts';
+import { keyRemedy } from '../../workspace-api/typed-client.ts';
 import { type Cause, type ConnectionStatus, type Failure, QUOTA, type WorkspaceStatus } from './status.ts';
 import { type HiddenFacts, judge, type UnjudgedStatus } from './verdict.ts';
 

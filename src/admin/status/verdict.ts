@@ -1,4 +1,4 @@
-import { CODES } from '../../model/errors/codes.ts';
+import { CODES } from '../../model/errors.ts';
 import { bytes, counted } from '../../platform/lib/quantities.ts';
 import type { TimeRange } from '../../store/status/status-shape.ts';
 import { type Cause, type Failure, type WorkspaceStatus, worst } from './status.ts';

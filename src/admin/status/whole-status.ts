@@ -1,11 +1,11 @@
 import type { LeaseHolder, OwnershipAge, Peer } from '../../cluster/lease-holder.ts';
 import type { PeerAnswer, Replicas } from '../../cluster/replicas.ts';
 import { PROTOCOL, SCHEMA } from '../../model/build.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
-import type { ServerClocks } from '../../platform/http/server-clocks.ts';
+import { asSyncError, type SyncError } from '../../model/errors.ts';
+import type { ServerClocks } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
+import { piecesOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import { piecesOf, yieldToEventLoop } from '../../platform/lib/yield.ts';
 import type { Health } from '../../platform/observe/health.ts';
 import type { Metrics } from '../../platform/observe/metrics.ts';
 import type { Installation } from '../../store/installation/installation.ts';

@@ -1,4 +1,4 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { GIT_PROVIDER_IDS, GIT_PROVIDERS, type GitProviderId } from '../../model/git-providers.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;

@@ -1,29 +1,19 @@
 import { z } from 'zod';
 import { entity, type Written } from '../../model/change.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import type { ItemKey } from '../../model/item.ts';
-import { isAutomatic } from '../../model/link.ts';
-import { SYNC_FIELD_NAMES } from '../../model/synced-fields.ts';
+import { SyncError } from '../../model/errors.ts';
+import { type ItemKey, isAutomatic } from '../../model/item.ts';
 import { namedStatus, serverStatus } from '../../model/task-status.ts';
-import type { WrittenStatus } from '../../model/written-status.ts';
+import { SYNC_FIELD_NAMES, type WrittenStatus } from '../../model/written-task.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { yieldForRequests } from '../../platform/lib/yield.ts';
-import {
-  blankEntity,
-  type EntityRow,
-  findEntity,
-  json,
-  linksOfTask,
-  saveEntity,
-} from '../../store/changes/entities.ts';
+import { yieldForRequests } from '../../platform/lib/concurrency.ts';
+import { blankEntity, type EntityRow, findEntity, linksOfTask, saveEntity } from '../../store/changes/entities.ts';
 import { dropDifference, findChange } from '../../store/changes/outbox-rows.ts';
 import { currentRevision } from '../../store/changes/revision.ts';
 import { findItem, readFields } from '../../store/items/items.ts';
-import { readTaskUpdateFacts } from '../../store/tasks/task-update-facts.ts';
-import { listUnfinishedTasks } from '../../store/tasks/unfinished-tasks.ts';
+import { listUnfinishedTasks, readTaskUpdateFacts } from '../../store/tasks/stored-tasks.ts';
 import { isOff } from '../../store/workspace/server-facts.ts';
-import { appendAnswer } from '../../store/workspace/workspace-answers.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { appendAnswer } from '../../store/workspace/workspace-reads.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import { formsOf, strongTag, type TaskFields, updateBody, updateFormOf } from '../../sync/outbox/task-update-body.ts';
 import type { Rules } from '../../sync/reconcile/context.ts';
 import type { KnownLink } from '../../sync/reconcile/evaluate-links.ts';

@@ -1,8 +1,8 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { displayNameOf, type ItemKey, type PullRequest } from '../../model/item.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../../store/items/items.ts';
-import { anyTaskId, highestTaskKeys } from '../../store/tasks/cached-tasks.ts';
+import { anyTaskId, highestTaskKeys } from '../../store/tasks/stored-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
 import { cachedTasks } from '../items/human-names.ts';

@@ -2,7 +2,7 @@ import type { Finding } from '../../connectors/connector.ts';
 import { isFinalStatus, serverStatus, statusNames, type TaskStatuses } from '../../model/task-status.ts';
 import { STRENGTHS } from '../../model/workflow.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
-import { nearest } from '../../platform/lib/nearest.ts';
+import { nearest } from '../../platform/lib/text.ts';
 import { type OpenPullRequest, openPullRequests } from '../../store/items/items.ts';
 import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
 import { createBaseMatcher, createNameMatcher } from '../../sync/reconcile/workflow/workflow-rules.ts';

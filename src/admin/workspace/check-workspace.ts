@@ -1,5 +1,5 @@
 import type { Finding } from '../../connectors/connector.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import { sharedWords } from '../../model/task-status.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../../store/workspace/server-capabilities.ts';

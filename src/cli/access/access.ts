@@ -1,5 +1,5 @@
 import type { AuditEntry } from '../../admin/access/audit.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
 import { findDaemon } from '../../store/installation/daemon-file.ts';

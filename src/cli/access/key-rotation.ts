@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { syncFolder } from '../../platform/lib/folders.ts';
 import { diskFiles, type FileFault } from '../../platform/lib/regular-files.ts';

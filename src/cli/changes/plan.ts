@@ -1,7 +1,7 @@
 import type { AppliedPlan, ShownPlan } from '../../admin/changes/plan.ts';
 import { describeLabEnd, laterCondition } from '../../admin/labels.ts';
 import type { EffectOfRules, LabReport, LabSample } from '../../admin/workspace/lab.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { type AddCommands, PARTIAL, wholeNumber } from '../command.ts';
 import { lastSent, plural, printable, span } from '../words.ts';

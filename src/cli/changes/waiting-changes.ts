@@ -1,7 +1,7 @@
 import type { ListedChange, NamedHeldChanges, ShownChange } from '../../admin/changes/waiting-changes.ts';
 import { CHANGE_STATES, type ChangeState, HELD_CLASSES, type HeldClass } from '../../model/change.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { SyncError } from '../../model/errors.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { type AddCommands, eachOf, wholeNumber } from '../command.ts';
 import { plural, printable, span } from '../words.ts';
 import { operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';

@@ -1,6 +1,6 @@
 import type { BackfillProgress, ConnectionHooks } from '../../admin/connections/connections.ts';
 import type { Partition } from '../../daemon/partition.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { type AddCommands, FAILED, OF_HOOKS, type Output, PARTIAL, print, say, sinceOf } from '../command.ts';
 import { plural, printable, safeOutput, span } from '../words.ts';

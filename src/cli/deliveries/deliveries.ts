@@ -3,7 +3,7 @@ import type { Refused } from '../../admin/access/refused.ts';
 import type { Answered } from '../../admin/admin-operations.ts';
 import type { Status } from '../../admin/status/status.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../../model/delivery.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import {
   type AddCommands,

@@ -3,7 +3,7 @@ import { unknownName } from '../../admin/named.ts';
 import type { Connector, Translation } from '../../connectors/connector.ts';
 import { connectors } from '../../connectors/registry.ts';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { Item } from '../../model/item.ts';
 import { type JsonSchema, schemaOf } from '../../platform/config/generated-files.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';

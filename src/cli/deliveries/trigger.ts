@@ -1,6 +1,6 @@
 import type { SampleDelivery, Tried } from '../../admin/deliveries/sample-delivery.ts';
 import type { Translation } from '../../connectors/connector.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { type AddCommands, FAILED, type Output, sessionOf, show } from '../command.ts';
 import { webhookAddressOf } from '../owner.ts';
 import type { Session } from '../session.ts';

@@ -1,10 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EffectiveValue } from '../../admin/installation/effective-config.ts';
-import { CODES } from '../../model/errors/codes.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { CODES, SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
-import { PROGRAM } from '../../platform/lib/program-folder.ts';
+import { PROGRAM } from '../../platform/lib/own-program.ts';
 import { diskFiles } from '../../platform/lib/regular-files.ts';
 import { type AddCommands, print, say, sessionOf, withDaemonOptions } from '../command.ts';
 import { printable, table } from '../words.ts';
@@ -22,7 +21,7 @@ export const addConfig: AddCommands = (program, setting) => {
       const session = await sessionOf(setting, flags, () => 'error');
       const { config, scrubber } = session;
       const { effectiveConfig } = await import('../../admin/installation/effective-config.ts');
-      const { commandEnvironment } = await import('../../platform/config/env-file.ts');
+      const { commandEnvironment } = await import('../../platform/config/config-files.ts');
       const { chooseWorkspace } = await import('../workspace-command.ts');
       const workspaces = workspace === undefined ? config.workspaces : [chooseWorkspace(config, workspace)];
       const values = effectiveConfig({

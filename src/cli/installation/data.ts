@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import {
   type DaemonOptions,
   daemonOptions,
@@ -10,7 +10,7 @@ import {
 } from '../../platform/config/daemon-options.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
 import type { CopyProgress } from '../../store/copy/copy-store.ts';
-import type { RestorePlan, WorkspaceRows } from '../../store/restore/restore-plan.ts';
+import type { RestorePlan, WorkspaceRows } from '../../store/restore/restore.ts';
 import { type AddCommands, daemonCommand, print, type Setting, say, sessionOf } from '../command.ts';
 import { askOwnerOr, placeOf, whoRuns } from '../owner.ts';
 import { plural, printable } from '../words.ts';

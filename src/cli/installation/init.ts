@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Draft, FirstConfig } from '../../admin/installation/init.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { sleep, systemClock } from '../../platform/lib/clock.ts';
-import { shellWord } from '../../platform/lib/own-command.ts';
+import { shellWord } from '../../platform/lib/own-program.ts';
 import {
   type AddCommands,
   durationOption,
@@ -187,7 +187,7 @@ async function ask(questions: readonly Question[]): Promise<Readonly<Record<stri
 /** Generates the secrets that a person may choose, and asks for all other variables that are not set. */
 async function valuesOf(draft: Draft): Promise<Readonly<Record<string, string>>> {
   const { generatedSecret, unsetVariables } = await import('../../admin/installation/init.ts');
-  const { systemRandom } = await import('../../platform/lib/random.ts');
+  const { systemRandom } = await import('../../platform/lib/clock.ts');
   const unset = unsetVariables(draft);
   const secrets = unset.flatMap((name) => {
     const secret = generatedSecret(draft, name, systemRandom().bytes(32));
@@ -321,7 +321,7 @@ function addInitGithubApp(group: Command, setting: Setting): void {
     .action(async (flags: AppFlags) => {
       const { derivedBase } = await import('../../connectors/github/options.ts');
       const { createProcessContext } = await import('../../daemon/daemon-context.ts');
-      const { silentLogger } = await import('../../platform/lib/logger.ts');
+      const { silentLogger } = await import('../../platform/lib/telemetry.ts');
       if (!/^[A-Za-z0-9.-]{1,253}$/.test(flags.host))
         throw new SyncError('usage', `--host ${flags.host}: expected the name of a host`);
       const { http, clock } = createProcessContext(silentLogger, setting.version, setting.scrubber);
@@ -363,7 +363,7 @@ export async function makeApp(
 ): Promise<MadeApp> {
   const { CODE, manifestOf, newAppAddress, takeNewApp } = await import('../../connectors/github/app-manifest.ts');
   const { refuseWrongName } = await import('../../admin/installation/init.ts');
-  const { systemRandom } = await import('../../platform/lib/random.ts');
+  const { systemRandom } = await import('../../platform/lib/clock.ts');
   const { openConfirmPage } = await import('../../web/confirm-app.ts');
   const { publicUrl, name, connection, organization, appName, issues = false, folder, timeout } = flags;
   refuseWrongName('--name', name);

@@ -7,7 +7,7 @@ import { type Composition, compose } from '../../daemon/compose.ts';
 import type { ProcessContext } from '../../daemon/daemon-context.ts';
 import type { Embedded } from '../../daemon/embedded.ts';
 import type { Partition } from '../../daemon/partition.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { HttpClient } from '../../platform/http/http-client.ts';
 import { signedDeliveries } from '../../reference-service/demo/bundled-deliveries.ts';
 import { TASKS } from '../../reference-service/demo/story.ts';

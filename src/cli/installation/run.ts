@@ -1,6 +1,6 @@
 import type { OnceResult } from '../../admin/installation/once.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
-import { PROGRAM } from '../../platform/lib/program-folder.ts';
+import { PROGRAM } from '../../platform/lib/own-program.ts';
 import {
   type AddCommands,
   audibly,

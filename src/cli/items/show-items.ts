@@ -1,7 +1,7 @@
 import type { Answered } from '../../admin/admin-operations.ts';
 import { taskArgument } from '../../model/task.ts';
 import { nextWords, reasonWords } from '../../model/workflow.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import type { AddCommands } from '../command.ts';
 import { describeTimeline } from '../deliveries/waterfall.ts';

@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { QuotaByCaller, QuotaReport, Used } from '../../admin/quota/quota.ts';
-import { LANES } from '../../model/lane.ts';
+import { LANES } from '../../model/change.ts';
 import type { AddCommands } from '../command.ts';
 import { percent, plural, printable, span, table } from '../words.ts';
 import { requestCommand, type WorkspaceFlags } from '../workspace-command.ts';

@@ -1,12 +1,11 @@
 import { InvalidArgumentError } from 'commander';
 import { unknownName } from '../../admin/named.ts';
 import type { Status, WorkspaceStatus } from '../../admin/status/status.ts';
-import { CODES } from '../../model/errors/codes.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, CODES } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
-import { didYouMean } from '../../platform/lib/nearest.ts';
 import { counted } from '../../platform/lib/quantities.ts';
+import { didYouMean } from '../../platform/lib/text.ts';
 import { type AddCommands, daemonCommand, durationOption, gather, PARTIAL, print, say } from '../command.ts';
 import { askStatus, placeOf } from '../owner.ts';
 import { printable, span } from '../words.ts';

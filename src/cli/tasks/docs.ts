@@ -1,9 +1,8 @@
 import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { ownProxies } from '../../platform/config/proxies.ts';
-import { silentMeter } from '../../platform/lib/meter.ts';
-import { noSteps } from '../../platform/lib/steps.ts';
+import { SyncError } from '../../model/errors.ts';
+import { ownProxies } from '../../platform/config/daemon-options.ts';
+import { noSteps, silentMeter } from '../../platform/lib/telemetry.ts';
 import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../../workspace-api/contract.ts';
 import { type AddCommands, eachOf, oneOf } from '../command.ts';

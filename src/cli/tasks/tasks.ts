@@ -1,8 +1,8 @@
 import type { LinkTarget } from '../../admin/tasks/links.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { SYNC_FIELD_NAMES, type SyncField } from '../../model/synced-fields.ts';
+import { SyncError } from '../../model/errors.ts';
 import { taskName } from '../../model/task.ts';
 import { SPECIFIED_STATUSES, serverStatus } from '../../model/task-status.ts';
+import { SYNC_FIELD_NAMES, type SyncField } from '../../model/written-task.ts';
 import { PRIORITIES, TASK_KINDS } from '../../workspace-api/contract/field-values.ts';
 import { type AddCommands, eachOf, gather, type Output, oneOf } from '../command.ts';
 import { describeExplained, taskHead } from '../items/show-items.ts';

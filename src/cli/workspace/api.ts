@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import { unknownName } from '../../admin/named.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type InputSchema, inputSchema } from '../../workspace-api/contract/openapi.ts';
-import { parametersOf } from '../../workspace-api/contract/route.ts';
-import { problemsOf } from '../../workspace-api/contract/value-schemas.ts';
+import { parametersOf, problemsOf } from '../../workspace-api/contract/route.ts';
 import { ROUTES, type Route, type RouteName } from '../../workspace-api/contract.ts';
 import { type KeyFile, keyFile, storingSecret } from '../access/key-rotation.ts';
 import { gather, type Setting } from '../command.ts';

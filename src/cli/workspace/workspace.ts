@@ -1,12 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { unknownName } from '../../admin/named.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { environment } from '../../platform/config/daemon-options.ts';
 import { createVariables } from '../../platform/config/interpolate.ts';
 import { secretKeyOf } from '../../platform/config/tokens.ts';
-import { isPrivateHost } from '../../platform/http/private-ranges.ts';
-import { systemClock } from '../../platform/lib/clock.ts';
-import { systemRandom } from '../../platform/lib/random.ts';
+import { isPrivateHost } from '../../platform/http/addresses.ts';
+import { systemClock, systemRandom } from '../../platform/lib/clock.ts';
 import type { Reached } from '../../reference-service/service.ts';
 import { type AddCommands, durationOption, likeOption, oneOf, print, type Setting, wholeNumber } from '../command.ts';
 
@@ -100,7 +99,7 @@ function addWorkspaceToken(workspace: Command): void {
     .exitOverride()
     .action(async ({ db, user, role, ttl, workspace: workspaceId, json }: TokenFlags) => {
       const place = { file: db, clock: systemClock(), random: systemRandom() };
-      const { mintTokenBeside } = await import('../../reference-service/access/beside.ts');
+      const { mintTokenBeside } = await import('../../reference-service/access/administration.ts');
       const minted = await mintTokenBeside(place, { workspaceId, user, role, ttl });
       print(json ? JSON.stringify(minted) : minted.token);
     });
@@ -135,7 +134,7 @@ function addConnectProvider(workspace: Command, setting: Setting): void {
       checkAddress(host, apiUrl);
       const token = readToken(given, setting);
       const place = { file, secretKey: readKey(setting), clock: systemClock(), random: systemRandom() };
-      const { connectProviderBeside } = await import('../../reference-service/access/beside.ts');
+      const { connectProviderBeside } = await import('../../reference-service/access/administration.ts');
       const connected = await connectProviderBeside(place, { workspaceId, user, provider, host, apiUrl, token });
       print(
         json

@@ -1,6 +1,5 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
-import type { WorkItem } from '../../model/item.ts';
-import type { Grammar } from '../../model/link.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { Grammar, WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import { isSameSecret } from '../../platform/lib/digest.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';

@@ -1,23 +1,21 @@
 import { z } from 'zod';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import { STATUS_NAME } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, Finding, Hooks } from '../connector.ts';
-import { createListing } from '../kit/cached-reads.ts';
 import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { accessFinding, type GitChecks } from '../kit/findings.ts';
 import type { GitListRequest, GitSource } from '../kit/git.ts';
-import type { Api } from '../kit/git-api.ts';
 import { hookPlaces, hooksOfPlaces } from '../kit/hooks.ts';
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { malformed, undefinedOn } from '../kit/refusal.ts';
+import { type Api, createListing } from '../kit/rest.ts';
 import { addressOf, namedIn } from '../kit/scope.ts';
 import { invalidPage, type Selection } from '../kit/walk.ts';
-import { createApi, readPage } from './api.ts';
+import { createApi, createRepositories, type Repositories, readPage, repositoryPath, unitOf } from './api.ts';
 import { identityOf, type Locator } from './items.ts';
 import { isAnonymous, type Options, REPOSITORY, scopeOf, shortestPoll } from './options.ts';
-import { createRepositories, type Repositories, repositoryPath, unitOf } from './repositories.ts';
 import { FIELDS_OF_LIST, FIELDS_OF_ONE, uuid } from './schema.ts';
 
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {

@@ -1,11 +1,11 @@
-import type { Grammar } from '../../model/link.ts';
+import type { Grammar } from '../../model/item.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { gitConnector } from '../kit/git.ts';
 import { hmacSigning } from '../kit/verify.ts';
+import { unitOf } from './api.ts';
 import { connect } from './connect.ts';
 import { eventOf, kinds, parseWebhook } from './items.ts';
 import { HOST, options, scopeOf, shortestPoll, unrestricted } from './options.ts';
-import { unitOf } from './repositories.ts';
 import { writes } from './writes.ts';
 
 /** The words that close an item of another tracker. worksync does not read the issues of Bitbucket's own tracker. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { PullRequest, PullRequestState, ReviewDecision } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { revertedCommit, revertedNumber } from '../kit/commits.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, MemberAccess, NewPullRequest, PullRequestEdit } from '../connector.ts';
 import {
@@ -14,10 +14,9 @@ import {
 } from '../kit/git-writes.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { onOneLine, undefinedOn } from '../kit/refusal.ts';
-import { createApi } from './api.ts';
+import { createApi, repositoryPath } from './api.ts';
 import { pullOf } from './items.ts';
 import { HOST, REPOSITORY } from './options.ts';
-import { repositoryPath } from './repositories.ts';
 import { FIELDS_OF_ONE, uuid } from './schema.ts';
 
 type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;

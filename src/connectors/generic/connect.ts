@@ -1,5 +1,5 @@
 import { type ZodType, z } from 'zod';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import { workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Finding, SweepPage } from '../connector.ts';
 import { findingsOf } from '../kit/findings.ts';

@@ -1,4 +1,4 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { WorkItem } from '../../model/item.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { Connector, VerifiedRequest, WebhookRequest } from '../connector.ts';

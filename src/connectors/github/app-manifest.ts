@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { HttpClient } from '../../platform/http/http-client.ts';
 import { parseAnswer, readAnswer } from '../kit/payload.ts';
-import { HEADERS, refusal } from './auth.ts';
+import { HEADERS, refusal } from './api.ts';
 
 /** An App to be made: GitHub shows it to a person, who confirms it (GH10). */
 export interface AppWish {

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { STATUS_NAME } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps, Finding, Known } from '../connector.ts';
-import { createListing } from '../kit/cached-reads.ts';
 import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import {
@@ -20,14 +19,13 @@ import type { GitSource } from '../kit/git.ts';
 import type { Lookup } from '../kit/items.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { featureOff, undefinedOn } from '../kit/refusal.ts';
+import { createListing } from '../kit/rest.ts';
 import { addressOf, namedIn } from '../kit/scope.ts';
-import { type Api, createApi } from './api.ts';
-import { createAppAuth, createAuth, createServerTime } from './auth.ts';
+import { type Api, createApi, createAppAuth, createAuth, createServerTime } from './api.ts';
 import { createFindHook, createHooks, createRedeliver, type Parts } from './hooks.ts';
 import { ISSUES, type Locator } from './items.ts';
-import { createLists } from './lists.ts';
+import { createLists, createRepositories, offIn, one, type Repository, repositoryPath } from './lists.ts';
 import { type Options, REPOSITORY, scopeOf, shortestPoll } from './options.ts';
-import { createRepositories, offIn, one, type Repository, repositoryPath } from './repositories.ts';
 import { type GithubReview, KEPT, KEPT_OF_ISSUE, KEPT_OF_REVIEW, reviewList, slim, slimIssue } from './schema.ts';
 
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {

@@ -1,20 +1,18 @@
 import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
+import { type HttpAnswer, isSuccess } from '../../platform/http/http-client.ts';
 import { longNumbersAsTexts } from '../../platform/http/parse-json.ts';
-import { isSuccess } from '../../platform/http/semantics.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection, HookState, Hooks, InstalledHook } from '../connector.ts';
-import { createMemory, type Memory } from '../kit/cached-reads.ts';
-import type { Page } from '../kit/git-api.ts';
 import { type HookPlace, hookPlaces, hooksOfPlaces } from '../kit/hooks.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { type AttemptPage, createRedelivery, type ListedAttempt, type RedeliveryRules } from '../kit/redelivery.ts';
 import { onOneLine, undefinedOn } from '../kit/refusal.ts';
+import { createMemory, type Memory, type Page } from '../kit/rest.ts';
 import type { Api } from './api.ts';
+import { type Repositories, repositoryPath } from './lists.ts';
 import { type Options, scopeOf } from './options.ts';
-import { type Repositories, repositoryPath } from './repositories.ts';
 
 /** The parts of a connection that its checks, hooks and redelivery use. */
 export interface Parts {

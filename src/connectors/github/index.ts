@@ -1,6 +1,6 @@
 import type { EmitterWebhookEvent } from '@octokit/webhooks';
 import type { WebhookEventName } from '@octokit/webhooks/types';
-import type { Grammar } from '../../model/link.ts';
+import type { Grammar } from '../../model/item.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { gitConnector } from '../kit/git.ts';
 import { hmacSigning } from '../kit/verify.ts';

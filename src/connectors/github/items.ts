@@ -1,6 +1,6 @@
 import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Item, ItemReference, PullRequest, PullRequestState, ReviewState, WorkItem } from '../../model/item.ts';
 import { escapePattern } from '../../platform/lib/text.ts';
 import type { Translation } from '../connector.ts';

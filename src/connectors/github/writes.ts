@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, MemberAccess, NewPullRequest, PullRequestEdit } from '../connector.ts';
-import type { Method } from '../kit/git-api.ts';
 import {
   alreadyExists,
   type GitWrites,
@@ -18,9 +17,8 @@ import {
 } from '../kit/git-writes.ts';
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { onOneLine, undefinedOn } from '../kit/refusal.ts';
-import { bearer } from '../kit/rest.ts';
-import { createApi } from './api.ts';
-import { createAuth, refusal } from './auth.ts';
+import { bearer, type Method } from '../kit/rest.ts';
+import { createApi, createAuth, refusal } from './api.ts';
 import { pullOf } from './items.ts';
 import { apiBase, REPOSITORY } from './options.ts';
 

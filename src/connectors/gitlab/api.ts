@@ -1,9 +1,8 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { type ApiDialect, createGitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
 import { readList } from '../kit/payload.ts';
 import { createBudget, malformed, rateFrom, refusalOf, untilReset, vendorMessage } from '../kit/refusal.ts';
-import { bearer } from '../kit/rest.ts';
+import { type ApiDialect, bearer, createGitApi, linkedUrl, linkTo } from '../kit/rest.ts';
 import { type Access, apiBase, derivedBase } from './options.ts';
 
 export type Neighbour = 'next' | 'prev' | 'last';

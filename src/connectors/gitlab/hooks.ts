@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { SyncError } from '../../model/errors.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection, HookState, Hooks, InstalledHook } from '../connector.ts';

@@ -1,5 +1,5 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
-import type { Grammar } from '../../model/link.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { Grammar } from '../../model/item.ts';
 import { isSameSecret } from '../../platform/lib/digest.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';

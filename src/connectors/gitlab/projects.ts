@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { createCache } from '../kit/cached-reads.ts';
 import { absent, readable } from '../kit/payload.ts';
 import { bestEffort, type RateLimitUse, undefinedOn } from '../kit/refusal.ts';
+import { createCache } from '../kit/rest.ts';
 import { inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES, withoutNumber } from './items.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { PullRequest } from '../../model/item.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, NewPullRequest, PullRequestEdit } from '../connector.ts';

@@ -1,6 +1,5 @@
 import type { z } from 'zod';
-import type { WorkItem } from '../../model/item.ts';
-import type { Grammar } from '../../model/link.ts';
+import type { Grammar, WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { Translation } from '../connector.ts';

@@ -1,5 +1,5 @@
 import { type ZodType, z } from 'zod';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import { absent } from './payload.ts';
 
 /** GitHub lists no more commits of a pull request. */
@@ -17,7 +17,7 @@ export const commitsOption = z
   );
 
 /**
- * The message of a commit, also if the parser set it apart as JSON (`platform/lib/json-apart.ts`). A message that is too long to fit
+ * The message of a commit, also if the parser set it apart as JSON (`platform/lib/shape.ts`). A message that is too long to fit
  * is not parsed; another text that is too long replaces it.
  */
 export const messageText = z.union([

@@ -1,9 +1,9 @@
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Finding } from '../connector.ts';
-import type { Api } from './git-api.ts';
 import { readAnswer } from './payload.ts';
 import { detectFeatureOff, onOneLine } from './refusal.ts';
+import type { Api } from './rest.ts';
 import { addressOf, type Scope, type ScopeResolver } from './scope.ts';
 
 /** Returns the finding for a request of `check` that failed. Throws the error if the check was aborted. */

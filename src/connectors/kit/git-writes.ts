@@ -1,4 +1,4 @@
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { GIT_PROVIDERS, type GitProviderId } from '../../model/git-providers.ts';
 import type { PullRequest } from '../../model/item.ts';
 import type {

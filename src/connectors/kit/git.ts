@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { GitProviderId } from '../../model/git-providers.ts';
 import type { Item, ItemReference, PullRequest, WorkItem } from '../../model/item.ts';
 import type { NamedUnit } from '../../model/names.ts';

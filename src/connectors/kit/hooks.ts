@@ -1,5 +1,4 @@
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, type ErrorCode, type SyncError } from '../../model/errors.ts';
 import type { HookState, Hooks, InstalledHook } from '../connector.ts';
 import { undefinedOn } from './refusal.ts';
 import { addressOf, matches, namedIn, type Scope, type ScopeResolver } from './scope.ts';

@@ -1,5 +1,5 @@
 import { type ZodType, z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Item, type ItemReference, pullRequestKey, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { PostedComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { UUID } from './payload.ts';
 
 /** A host name alone, in lower case. */

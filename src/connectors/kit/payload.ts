@@ -1,9 +1,8 @@
 import { type ZodType, z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
-import { joinApart } from '../../platform/lib/json-apart.ts';
-import { keep, type Shape } from '../../platform/lib/shape.ts';
+import { joinApart, keep, type Shape } from '../../platform/lib/shape.ts';
 
 /** Parses the body of a delivery. Throws `delivery_malformed`. */
 export function readJson(body: Uint8Array): unknown {
@@ -75,7 +74,7 @@ export function readList(answer: Answer, what: string): readonly unknown[] {
   throw new SyncError('answer_malformed', `${what}: the answer is not a list`, { status: answer.status });
 }
 
-/** Serializes the body of a delivery. Puts long values back that the parser has set apart (`platform/lib/json-apart.ts`). */
+/** Serializes the body of a delivery. Puts long values back that the parser has set apart (`platform/lib/shape.ts`). */
 export function writeJson(content: unknown): Buffer {
   return joinApart(content);
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../../model/errors.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection } from '../connector.ts';
-import { createListing } from './cached-reads.ts';
+import { createListing } from './rest.ts';
 
 /*
  * Requests the vendor to send failed deliveries again, in rounds. A round scans the deliveries of each hook back to where the last

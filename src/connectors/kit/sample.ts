@@ -1,4 +1,4 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Binding, boundNames } from '../../model/names.ts';
 import type { SampleContext, SampleEvent } from '../connector.ts';
 import { UUID } from './payload.ts';

@@ -1,8 +1,7 @@
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, type ErrorCode, SyncError } from '../../model/errors.ts';
 import type { Names } from '../../model/names.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { createListing } from './cached-reads.ts';
+import { createListing } from './rest.ts';
 
 /** The repositories or projects of a vendor that a connection follows. Names are paths: `acme/api`. */
 export interface Scope {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { createHmac } from 'node:crypto';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { hmacOf, isSameSecret } from '../../platform/lib/digest.ts';
 import type { SampleContext, VerifiedRequest, WebhookRequest } from '../connector.ts';
 

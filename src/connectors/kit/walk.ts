@@ -1,4 +1,4 @@
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
 import type { Fetched, HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';

@@ -1,13 +1,12 @@
 import { type ZodType, z } from 'zod';
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { type ErrorCode, SyncError } from '../../model/errors.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { parseJson } from '../../platform/http/parse-json.ts';
-import { errorOfStatus } from '../../platform/http/provider-errors.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import {
   createBudget,
+  errorOfStatus,
   limitWait,
   onOneLine,
   type Rate,

@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, Finding, HookState, Hooks } from '../connector.ts';
-import { memoize } from '../kit/cached-reads.ts';
 import { failedFinding } from '../kit/findings.ts';
 import { hooksOf } from '../kit/hooks.ts';
 import { isNamed, readable, UUID } from '../kit/payload.ts';
 import { onOneLine } from '../kit/refusal.ts';
+import { memoize } from '../kit/rest.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
 import { type Selection, storedPage } from '../kit/walk.ts';
 import { type Api, CURSOR, createApi, cursorAfter, pageOf, rateOf, readAll } from './api.ts';

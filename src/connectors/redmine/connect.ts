@@ -1,14 +1,13 @@
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
-import { createListing } from '../kit/cached-reads.ts';
 import { upsertComment } from '../kit/comments.ts';
 import { type About, failedFinding, findingsOf } from '../kit/findings.ts';
 import { type Locator, mustCheckScope } from '../kit/items.ts';
 import { isNamed, readable } from '../kit/payload.ts';
 import { malformed, onOneLine, type Refusals, undefinedOn } from '../kit/refusal.ts';
-import { createRest, type Rest } from '../kit/rest.ts';
+import { createListing, createRest, type Rest } from '../kit/rest.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
 import { countedPagesOf, type ListRequest, type Selection } from '../kit/walk.ts';
 import { baseOf, type Options } from './options.ts';

@@ -1,5 +1,4 @@
-import type { WorkItem } from '../../model/item.ts';
-import type { Grammar } from '../../model/link.ts';
+import type { Grammar, WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { closingOf, identityOf, SCOPE_UNKNOWN, type WebhookFacts } from '../kit/items.ts';

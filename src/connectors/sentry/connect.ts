@@ -1,15 +1,14 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { Connection, ConnectionDeps } from '../connector.ts';
-import { createListing } from '../kit/cached-reads.ts';
 import { wordsOfMarker } from '../kit/comments.ts';
 import { findingsOf } from '../kit/findings.ts';
 import { type Locator, rowNames } from '../kit/items.ts';
 import { omitUndefined, readable, writeJson } from '../kit/payload.ts';
 import { malformed, onOneLine, type Rate, type Refusals, rateFrom, untilReset } from '../kit/refusal.ts';
-import { bearer, createRest, type Rest } from '../kit/rest.ts';
+import { bearer, createListing, createRest, type Rest } from '../kit/rest.ts';
 import { isRefusedList } from '../kit/scope.ts';
 import type { TrackerSource } from '../kit/tracker.ts';
 import { emptyPageFlag, firstWalkStart, type ListRequest, nextPage, pagesOf, storedPage } from '../kit/walk.ts';

@@ -1,5 +1,4 @@
-import type { WorkItem } from '../../model/item.ts';
-import type { Grammar } from '../../model/link.ts';
+import type { Grammar, WorkItem } from '../../model/item.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { closingOf, identityOf, type WebhookFacts } from '../kit/items.ts';
 import { omitUndefined, read, readable } from '../kit/payload.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { upsertComment } from '../kit/comments.ts';

@@ -1,5 +1,4 @@
-import type { WorkItem } from '../../model/item.ts';
-import type { Grammar } from '../../model/link.ts';
+import type { Grammar, WorkItem } from '../../model/item.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { Translation } from '../connector.ts';
 import { closingOf, identityOf, webhookReference } from '../kit/items.ts';

@@ -1,8 +1,10 @@
 import { basename, dirname, join, resolve } from 'node:path';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { PROGRAM } from '../lib/program-folder.ts';
-import { diskFiles, FileFault, type Files } from '../lib/regular-files.ts';
-import { CONFIG_TEXT } from './daemon-options.ts';
+import { parseEnv } from 'node:util';
+import { SyncError } from '../../model/errors.ts';
+import { PROGRAM } from '../lib/own-program.ts';
+import { diskFiles, type FileContent, FileFault, type Files } from '../lib/regular-files.ts';
+import { CONFIG_TEXT, environment, type Flags } from './daemon-options.ts';
+import { type Environment, octal, readableByAll } from './interpolate.ts';
 
 /** The project's `config/`. */
 export const CONFIG_FOLDER = join(PROGRAM, 'config');
@@ -122,4 +124,146 @@ function versionOf(file: string, files: Files): string {
   } catch (error) {
     return `${file} ${(error as FileFault).code}`;
   }
+}
+
+/**
+ * `.env`: variables in a file beside the configuration folder, where `worksync init` writes it. They serve `${NAME}` in
+ * configuration files and `WORKSYNC_*`, and nothing else: the file never becomes a part of the process's environment. The
+ * environment comes before the file. `ci`, `healthcheck` and commands with `--url` do not read it, because they run in checkouts
+ * that strangers write.
+ */
+
+/** A file that was read. */
+export interface EnvFile {
+  readonly path: string;
+  /** The variables that it sets, without those that the environment sets too. */
+  readonly used: readonly string[];
+  /** The variables that the environment sets too, so that the file is not used for them. */
+  readonly overridden: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+export interface CommandEnvironment {
+  /** For `WORKSYNC_*` and for everything that is no configuration file. */
+  readonly settings: Environment;
+  /** For `${NAME}` in configuration files. */
+  readonly variables: Environment;
+  /** The path of `.env`, which may not exist; absent if the configuration is a text in a variable. */
+  readonly place?: string;
+  /** Absent if there is no `.env`. */
+  readonly file?: EnvFile;
+}
+
+const LARGEST = 65_536;
+
+/** Variables of Node, npm and every connection of the process, which belong to its own environment. */
+const REFUSED = /^(?:NODE_|npm_|(?:HTTPS?|NO|ALL)_PROXY$|SSL_CERT_(?:FILE|DIR)$)/i;
+/** Variables that determine the place of the configuration, and so of this file. */
+const OF_CONFIG: readonly string[] = ['WORKSYNC_CONFIG', CONFIG_TEXT];
+
+/**
+ * Returns the environment of a command that reads the configuration folder. Throws `config_unreadable` and `config_invalid` for a
+ * `.env` that cannot be used.
+ */
+export function commandEnvironment(
+  flags: Pick<Flags, 'config'>,
+  env: Environment = environment(),
+  files: Files = diskFiles,
+): CommandEnvironment {
+  const place = reading(flags.config?.toString() ?? '.env', () => placeOf(flags, env, files));
+  return withFile(place, env, files);
+}
+
+/** Returns the environment for one configuration file. A configuration in a variable has the process's environment alone. */
+export function environmentOf(file: string, files: Files): CommandEnvironment {
+  return withFile(file === CONFIG_TEXT ? undefined : besideConfig(dirname(resolve(file))), environment(), files);
+}
+
+function withFile(path: string | undefined, env: Environment, files: Files): CommandEnvironment {
+  if (path === undefined) return { settings: env, variables: env };
+  const kind = reading(path, () => files.stat(path)?.kind);
+  // A folder of this name is a virtual environment of Python.
+  if (kind === undefined || kind === 'folder') return { settings: env, variables: env, place: path };
+  const content = reading(path, () => files.read(path, LARGEST));
+  const values = Object.entries(valuesIn(path, content));
+  const used = values.filter(([name]) => !isSet(env, name));
+  const settings = used.filter(([name]) => name.startsWith('WORKSYNC_'));
+  return {
+    settings: Object.freeze({ ...env, ...Object.fromEntries(settings) }),
+    variables: Object.freeze({ ...env, ...Object.fromEntries(used) }),
+    place: path,
+    file: {
+      path,
+      used: used.map(([name]) => name),
+      overridden: values.map(([name]) => name).filter((name) => isSet(env, name)),
+      warnings: readableByAll(path, content.stats),
+    },
+  };
+}
+
+/** The path of `.env`; undefined if the configuration is a text in a variable. */
+function placeOf(flags: Pick<Flags, 'config'>, env: Environment, files: Files): string | undefined {
+  if (flags.config === undefined && env[CONFIG_TEXT]) return undefined;
+  const given = flags.config?.toString() ?? env['WORKSYNC_CONFIG'];
+  return besideConfig(folderOfFiles(given || undefined, files));
+}
+
+/** The `.env` beside the configuration folder. Workspace files are in that folder or in its `workspaces/`. */
+function besideConfig(files: string): string {
+  const config = basename(files) === 'workspaces' ? dirname(files) : files;
+  return join(dirname(config), '.env');
+}
+
+function folderOfFiles(given: string | undefined, files: Files): string {
+  if (given === undefined) return dirname(resolve(configFiles({}, files)[0] ?? ''));
+  const isFolder = files.stat(given)?.kind === 'folder';
+  return resolve(isFolder ? given : dirname(given));
+}
+
+function valuesIn(path: string, { bytes, stats: { mode, uid } }: FileContent): Readonly<Record<string, string>> {
+  const refuse = (problem: string, hint: string) => new SyncError('config_unreadable', `${path}: ${problem}`, { hint });
+  if ((mode & 0o002) !== 0) throw refuse(`everybody may write to it (mode ${octal(mode)})`, `Run: chmod 600 ${path}`);
+  const me = process.getuid?.() ?? uid;
+  if (uid !== me && uid !== 0 && me !== 0)
+    throw refuse('it belongs to another user, who may change it', 'Make it a file of the user that runs worksync.');
+  const text = bytes.toString('utf8').replace(/^\ufeff/, '');
+  const values = parseEnv(text) as Readonly<Record<string, string>>;
+  const problems = Object.keys(values).flatMap((name) => problemOf(name) ?? []);
+  if (problems.length > 0) {
+    const lines = problems.map(({ name, problem }) => `${path}:${lineOf(text, name)}: ${name} ${problem}`);
+    const hint = 'Remove these lines from .env, and set the variables in the environment of the process.';
+    throw new SyncError('config_invalid', lines.join('\n'), { hint });
+  }
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+}
+
+function reading<Result>(path: string, read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error;
+    const hint = 'Make it a file of at most 64 KiB that the user of worksync may read, or remove it.';
+    throw new SyncError('config_unreadable', error.about(path), { cause: error, hint });
+  }
+}
+
+function problemOf(name: string): { readonly name: string; readonly problem: string } | undefined {
+  if (REFUSED.test(name)) return { name, problem: 'cannot be set in .env: set it in the environment of the process' };
+  if (OF_CONFIG.includes(name))
+    return {
+      name,
+      problem: 'cannot be set in .env, which is found beside the configuration: set it in the environment',
+    };
+  return undefined;
+}
+
+function lineOf(text: string, name: string): number {
+  const lines = text.split('\n');
+  return lines.findIndex((line) => line.replace(/^\s*(?:export\s+)?/, '').startsWith(name)) + 1;
+}
+
+/** A variable and the one with `_FILE` stand for the same value. */
+function isSet(env: Environment, name: string): boolean {
+  const plain = name.replace(/_FILE$/, '');
+  return [plain, `${plain}_FILE`].some((each) => (env[each] ?? '') !== '');
 }

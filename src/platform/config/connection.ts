@@ -1,6 +1,6 @@
-import { nearest } from '../lib/nearest.ts';
 import { durationText } from '../lib/quantities.ts';
 import type { Schedule } from '../lib/scheduler.ts';
+import { nearest } from '../lib/text.ts';
 import { type ConnectionConfig, type ConnectorOptions, connectionKeys } from './schema.ts';
 import { validate } from './validate.ts';
 import { shortestPause } from './values.ts';

@@ -1,5 +1,5 @@
 import { type ZodType, z } from 'zod';
-import { CODES, type Verdict } from '../../model/errors/codes.ts';
+import { CODES, type Verdict } from '../../model/errors.ts';
 import { FOREIGN_EDITS } from '../../model/foreign-edits.ts';
 import { DAEMON_OPTIONS } from './daemon-options.ts';
 import { type ConnectorOptions, connectionKeys, workspaceFile } from './schema.ts';

@@ -1,9 +1,9 @@
 import { basename, extname, isAbsolute, relative } from 'node:path';
 import type { ZodType } from 'zod';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { nearest } from '../lib/nearest.ts';
+import { SyncError } from '../../model/errors.ts';
 import { createGlob } from '../lib/pattern.ts';
 import { diskFiles, type FileFault, type Files } from '../lib/regular-files.ts';
+import { nearest } from '../lib/text.ts';
 import { type ConfigPlace, configFiles } from './config-files.ts';
 import { connectionConfig } from './connection.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';

@@ -1,7 +1,6 @@
 import { type ZodType, z } from 'zod';
-import { rules, triage, users, writeBack } from './rules-schema.ts';
+import { checkRuleStatuses, rules, taskStatuses, triage, users, writeBack } from './rules-schema.ts';
 import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule, webAddresses } from './values.ts';
-import { checkRuleStatuses, taskStatuses } from './workflow-schema.ts';
 
 /** The part of a connector that the configuration uses; an entry of the registry fits. */
 export interface ConnectorOptions {

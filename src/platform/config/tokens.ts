@@ -1,5 +1,5 @@
 import type { Access, Role } from '../../model/caller.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { diskFiles, type Files } from '../lib/regular-files.ts';
 import { parseSecretKey } from '../lib/secret-box.ts';
 import { createVariables, type Environment } from './interpolate.ts';
@@ -83,4 +83,25 @@ export function secretKeyOf(env: Environment, files: Files = diskFiles) {
   throw new SyncError('config_invalid', `${SECRET_KEY}: expected 32 bytes in base64 or hex`, {
     hint: 'Make one with: openssl rand -base64 32',
   });
+}
+
+const VARIABLE = 'WORKSYNC_OAUTH_TOKEN';
+const FLAG = '--oauth-token-file';
+
+/**
+ * The OAuth token of a person, for what the workspace does only for people. Never a flag: command lines are seen by every
+ * user of the machine. Throws `secret_missing`.
+ *
+ * @param file with the token, as the flag names it; absent: the environment names it
+ */
+export function oauthToken(env: Environment, file: string | undefined): string {
+  const found = createVariables(file === undefined ? env : { [`${VARIABLE}_FILE`]: file }).get(VARIABLE);
+  if (found && 'value' in found) return found.value;
+  const whose = 'the OAuth token of a workspace owner or admin, for agents of any member.';
+  if (file !== undefined) {
+    const problem = found?.problem.replace(`${VARIABLE}_FILE`, FLAG) ?? `${FLAG} names no file`;
+    throw new SyncError('secret_missing', problem, { hint: `Name a file that holds ${whose}` });
+  }
+  const problem = found?.problem ?? `${VARIABLE} is not set: the workspace does this only for people`;
+  throw new SyncError('secret_missing', problem, { hint: `Set ${VARIABLE}, or ${VARIABLE}_FILE to a path: ${whose}` });
 }

@@ -1,5 +1,5 @@
 import { type ZodType, z } from 'zod';
-import { nearest } from '../lib/nearest.ts';
+import { nearest } from '../lib/text.ts';
 import { type ConfigDocument, MOST_PROBLEMS, type Path, type Problem, pathText } from './yaml-document.ts';
 
 /** The part of a document that a schema checks. */

@@ -1,21 +1,5 @@
-import {
-  type Document,
-  isAlias,
-  isCollection,
-  isMap,
-  isNode,
-  isScalar,
-  LineCounter,
-  type Node,
-  parse,
-  parseAllDocuments,
-  parseDocument,
-  Scalar,
-  stringify,
-  visit,
-  type YAMLError,
-} from 'yaml';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import * as yaml from 'yaml';
+import { SyncError } from '../../model/errors.ts';
 import { interpolate, literalSecrets, type Variables } from './interpolate.ts';
 
 /** Something that is wrong at a place of a file. Lines and columns count from 1. */
@@ -106,15 +90,15 @@ interface Fault {
 
 /** Reads YAML 1.2. Duplicate keys, unknown tags and second documents are problems. Never throws. */
 export function readDocument(file: string, source: string, variables: Variables): ConfigDocument {
-  const lines = new LineCounter();
-  const document = parseDocument(source, { ...READING, lineCounter: lines });
+  const lines = new yaml.LineCounter();
+  const document = yaml.parseDocument(source, { ...READING, lineCounter: lines });
   return filledDocument(document, { file, source, lines, variables });
 }
 
 /** Reads a text that may have several documents, separated by `---`. */
 export function readDocuments(file: string, source: string, variables: Variables): readonly ConfigDocument[] {
-  const lines = new LineCounter();
-  const documents: readonly Document[] = parseAllDocuments(source, { ...READING, lineCounter: lines });
+  const lines = new yaml.LineCounter();
+  const documents: readonly yaml.Document[] = yaml.parseAllDocuments(source, { ...READING, lineCounter: lines });
   if (documents.length === 0) return [readDocument(file, source, variables)];
   return documents.map((document) => filledDocument(document, { file, source, lines, variables }));
 }
@@ -122,16 +106,17 @@ export function readDocuments(file: string, source: string, variables: Variables
 interface Origin {
   readonly file: string;
   readonly source: string;
-  readonly lines: LineCounter;
+  readonly lines: yaml.LineCounter;
   readonly variables: Variables;
 }
 
-function filledDocument(document: Document, { file, source, lines, variables }: Origin): ConfigDocument {
+function filledDocument(document: yaml.Document, { file, source, lines, variables }: Origin): ConfigDocument {
   const filled = fillVariables(document, variables);
   const syntax = [...syntaxFaults(document, source), ...repeatedKeys(document)].sort((a, b) => a.offset - b.offset);
   const refused = forbidden(document);
   const formerKeys = renameFormerKeys(document);
-  const content = refused.length === 0 ? toData(document) : { faults: [] };
+  const isReadable = refused.length === 0 && !syntax.includes(TOO_DEEP);
+  const content = isReadable ? toData(document) : { faults: [] };
   const problemAt = ({ offset, message }: Fault): Problem => ({ ...placeAt(offset), message });
   const placeAt = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
@@ -164,15 +149,15 @@ const FORMER_VALUES = [
 ];
 
 /** Renames former keys of connections. */
-function renameFormerKeys(document: Document): readonly Fault[] {
+function renameFormerKeys(document: yaml.Document): readonly Fault[] {
   const connections = document.get('connections');
-  if (!isMap(connections)) return [];
+  if (!yaml.isMap(connections)) return [];
   return connections.items.flatMap(({ key: name, value }) => {
-    if (!isMap(value)) return [];
+    if (!yaml.isMap(value)) return [];
     return value.items.flatMap(({ key }) => {
-      const was = isScalar(key) ? String(key.value) : '';
+      const was = yaml.isScalar(key) ? String(key.value) : '';
       const now = Object.hasOwn(FORMER_KEYS, was) ? FORMER_KEYS[was] : undefined;
-      if (now === undefined || !isScalar(key) || value.has(now)) return [];
+      if (now === undefined || !yaml.isScalar(key) || value.has(now)) return [];
       key.value = now;
       const path = pathText(['connections', String(name), was]);
       const message = `${path}: the key is called "${now}"; the next version no longer reads "${was}"`;
@@ -200,11 +185,11 @@ function replaceFormerValues(data: unknown): readonly { readonly path: Path; rea
 }
 
 /** Inserts variables into every text that is a value; keys stay unchanged. */
-function fillVariables(document: Document, variables: Variables) {
+function fillVariables(document: yaml.Document, variables: Variables) {
   const faults: Fault[] = [];
   const filled = new Set<unknown>();
   const unresolved = new Set<unknown>();
-  visit(document, {
+  yaml.visit(document, {
     Scalar(key, scalar) {
       if (key === 'key' || typeof scalar.value !== 'string' || !scalar.value.includes('$')) return;
       const result = interpolate(scalar.value, variables);
@@ -218,21 +203,23 @@ function fillVariables(document: Document, variables: Variables) {
   return { faults, filled, unresolved };
 }
 
-function syntaxFaults(document: Document, source: string): readonly Fault[] {
+function syntaxFaults(document: yaml.Document, source: string): readonly Fault[] {
+  // The parser went on after its stack was exhausted, so its other errors say nothing about the text.
+  if (document.errors.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) return [TOO_DEEP];
   return [...document.errors, ...document.warnings].map((error) => ({
     offset: isUnclosedQuote(error) ? unclosedQuoteOffset(document, error.pos[0]) : error.pos[0],
     message: syntaxMessage(error, source),
   }));
 }
 
-function isUnclosedQuote({ code, message }: YAMLError): boolean {
+function isUnclosedQuote({ code, message }: yaml.YAMLError): boolean {
   return code === 'MISSING_CHAR' && message.startsWith('Missing closing');
 }
 
 /** Returns where the unclosed text begins. @param end where the parser reports it, perhaps the end of the file */
-function unclosedQuoteOffset(document: Document, end: number): number {
+function unclosedQuoteOffset(document: yaml.Document, end: number): number {
   let offset = end;
-  visit(document, {
+  yaml.visit(document, {
     Scalar(_key, { type, range }) {
       const isQuoted = type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE';
       if (isQuoted && range && range[0] <= end) offset = range[0];
@@ -242,11 +229,11 @@ function unclosedQuoteOffset(document: Document, end: number): number {
 }
 
 /** Finds parts that YAML allows and plain data must not have: endless data, and keys that reach into the language. */
-function forbidden(document: Document): readonly Fault[] {
+function forbidden(document: yaml.Document): readonly Fault[] {
   if (countAliases(document) > MOST_ALIASES_WRITTEN) return [TOO_MANY_ALIASES];
   const faults: Fault[] = [];
-  const refuse = (node: Node, message: string) => faults.push({ offset: node.range?.[0] ?? 0, message });
-  visit(document, {
+  const refuse = (node: yaml.Node, message: string) => faults.push({ offset: node.range?.[0] ?? 0, message });
+  yaml.visit(document, {
     Alias(_key, alias, ancestors) {
       const target = alias.resolve(document);
       if (target && (ancestors as readonly unknown[]).includes(target))
@@ -257,13 +244,13 @@ function forbidden(document: Document): readonly Fault[] {
     },
     // Such a key would be shown as a text of values, and a value may be a secret.
     Pair(_key, { key }) {
-      if (isNode(key) && !isScalar(key)) refuse(key, 'a key must be plain text');
+      if (yaml.isNode(key) && !yaml.isScalar(key)) refuse(key, 'a key must be plain text');
     },
   });
   return faults;
 }
 
-function toData(document: Document): { readonly data?: unknown; readonly faults: readonly Fault[] } {
+function toData(document: yaml.Document): { readonly data?: unknown; readonly faults: readonly Fault[] } {
   try {
     const data: unknown = document.toJS({ maxAliasCount: MOST_ALIASES });
     return isTooDeep(data) ? { faults: [TOO_DEEP] } : { data, faults: [] };
@@ -289,20 +276,20 @@ const TOO_MANY_ALIASES: Fault = {
   message: `too many aliases: at most ${MOST_ALIASES} expansions are allowed`,
 };
 
-function countAliases(document: Document): number {
+function countAliases(document: yaml.Document): number {
   let count = 0;
-  visit(document, { Alias: () => void count++ });
+  yaml.visit(document, { Alias: () => void count++ });
   return count;
 }
 
 /** Finds the second and later keys of the same name in a mapping. */
-function repeatedKeys(document: Document): readonly Fault[] {
+function repeatedKeys(document: yaml.Document): readonly Fault[] {
   const faults: Fault[] = [];
-  visit(document, {
+  yaml.visit(document, {
     Map(_key, { items }) {
       const seen = new Set<string>();
       for (const { key } of items) {
-        if (!isScalar(key)) continue;
+        if (!yaml.isScalar(key)) continue;
         const name = String(key.value);
         if (seen.has(name)) faults.push({ offset: key.range?.[0] ?? 0, message: 'this key appears twice' });
         seen.add(name);
@@ -312,27 +299,27 @@ function repeatedKeys(document: Document): readonly Fault[] {
   return faults;
 }
 
-function valueAt(document: Document, path: Path): unknown {
+function valueAt(document: yaml.Document, path: Path): unknown {
   const steps = walk(document, path);
   return steps.length === path.length + 1 ? steps.at(-1)?.value : undefined;
 }
 
 /** A value that spans lines is shown at its key. */
 function offsetOf(step: Step | undefined, wantsKey: boolean): number {
-  const isWide = step?.alias === undefined && isCollection(step?.value);
+  const isWide = step?.alias === undefined && yaml.isCollection(step?.value);
   const spot = wantsKey || isWide ? (step?.key ?? step?.value) : (step?.alias ?? step?.value ?? step?.key);
   return spot?.range?.[0] ?? step?.key?.range?.[0] ?? 0;
 }
 
 interface Step {
-  readonly key?: Node;
+  readonly key?: yaml.Node;
   /** The alias itself, if the value is one; `value` is its target. */
-  readonly alias?: Node;
-  readonly value?: Node;
+  readonly alias?: yaml.Node;
+  readonly value?: yaml.Node;
 }
 
 /** Returns the steps from the root along a path, as far as it exists. The first step is the root. */
-function walk(document: Document, path: Path): readonly Step[] {
+function walk(document: yaml.Document, path: Path): readonly Step[] {
   const steps: Step[] = [{ value: document.contents ?? undefined }];
   for (const name of path) {
     const next = stepInto(document, steps.at(-1)?.value, name);
@@ -342,19 +329,20 @@ function walk(document: Document, path: Path): readonly Step[] {
   return steps;
 }
 
-function stepInto(document: Document, node: Node | undefined, name: PropertyKey): Step | undefined {
-  if (!isCollection(node)) return undefined;
-  if (!isMap(node)) return node.has(name) ? resolved(document, node.get(name, true) as Node | undefined) : undefined;
-  const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(name));
+function stepInto(document: yaml.Document, node: yaml.Node | undefined, name: PropertyKey): Step | undefined {
+  if (!yaml.isCollection(node)) return undefined;
+  if (!yaml.isMap(node))
+    return node.has(name) ? resolved(document, node.get(name, true) as yaml.Node | undefined) : undefined;
+  const pair = node.items.find((item) => yaml.isScalar(item.key) && String(item.key.value) === String(name));
   if (pair === undefined) return undefined;
-  return { key: pair.key as Node, ...resolved(document, (pair.value ?? undefined) as Node | undefined) };
+  return { key: pair.key as yaml.Node, ...resolved(document, (pair.value ?? undefined) as yaml.Node | undefined) };
 }
 
-function resolved(document: Document, value: Node | undefined): Step {
-  return isAlias(value) ? { alias: value, value: value.resolve(document) } : { value };
+function resolved(document: yaml.Document, value: yaml.Node | undefined): Step {
+  return yaml.isAlias(value) ? { alias: value, value: value.resolve(document) } : { value };
 }
 
-function syntaxMessage(error: YAMLError, source: string): string {
+function syntaxMessage(error: yaml.YAMLError, source: string): string {
   if (error.code === 'MULTIPLE_DOCS') return 'one file describes one workspace: remove what follows ---';
   const before = source.slice(Math.max(0, error.pos[0] - 1), error.pos[0] + 1);
   if (error.code === 'MISSING_CHAR' && before === `\${`)
@@ -372,7 +360,7 @@ const VARIABLE = `\${SECRET}`;
  * @param source may hold several workspaces, as YAML documents
  */
 export function textWithoutSecrets(source: string, workspace: string): string {
-  const documents = [...parseAllDocuments(source)];
+  const documents = [...yaml.parseAllDocuments(source)];
   // A text that leaves out the name holds nothing else. Of several documents none may be shown in place of another.
   const index = documents.length === 1 ? 0 : documents.findIndex((document) => document.get('name') === workspace);
   const document = documents[index];
@@ -380,10 +368,11 @@ export function textWithoutSecrets(source: string, workspace: string): string {
   const secrets = new Set(literalSecrets(document.toJS()));
   const isSecret = (value: unknown) => typeof value === 'string' && secrets.has(value) && !/^\$\{\w+\}$/.test(value);
   document.comment = document.commentBefore = null;
-  visit(document, {
+  yaml.visit(document, {
     Node(_key, node) {
       node.comment = node.commentBefore = null;
-      if (isScalar(node) && isSecret(node.value)) Object.assign(node, { value: VARIABLE, type: Scalar.QUOTE_DOUBLE });
+      if (yaml.isScalar(node) && isSecret(node.value))
+        Object.assign(node, { value: VARIABLE, type: yaml.Scalar.QUOTE_DOUBLE });
     },
   });
   return document.toString({ lineWidth: 0 });
@@ -400,7 +389,7 @@ export interface WrittenSettings {
 /** Parses a workspace file. Throws `config_invalid` if it is not YAML. */
 export function writtenSettings(text: string): WrittenSettings {
   try {
-    return (parse(text) ?? {}) as WrittenSettings;
+    return (yaml.parse(text) ?? {}) as WrittenSettings;
   } catch (cause) {
     throw new SyncError('config_invalid', `the draft is not valid YAML: ${(cause as Error).message}`, { cause });
   }
@@ -416,5 +405,8 @@ export function jobConfig(name: string, { workspace, connections, ...others }: W
     const { webhookSecrets: _secrets, poll: _poll, ...own } = given ?? {};
     return [connection, own];
   });
-  return stringify({ name, workspace: reached, ...others, connections: Object.fromEntries(polled) }, { lineWidth: 0 });
+  return yaml.stringify(
+    { name, workspace: reached, ...others, connections: Object.fromEntries(polled) },
+    { lineWidth: 0 },
+  );
 }

@@ -1,7 +1,7 @@
 import type { Kysely, Transaction } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import type { CheckFile } from '../lib/integrity.ts';
-import type { Steps } from '../lib/steps.ts';
+import type { Steps } from '../lib/telemetry.ts';
 import type { DatabaseFault } from './database-fault.ts';
 
 /** A database: a file of SQLite, or a schema of PostgreSQL. */

@@ -1,31 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  CompiledQuery,
-  type ConnectionProvider,
-  type DatabaseConnection,
-  DefaultQueryExecutor,
-  type Dialect,
-  type Driver,
-  Kysely,
-  type LimitNode,
-  type QueryResult,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-  ValueNode,
-} from 'kysely';
-import { createQueue, type Queue } from '../lib/queue.ts';
+import * as kysely from 'kysely';
+import { createQueue, type Queue } from '../lib/concurrency.ts';
 
 /** The dialect of a database without its driver. */
-export type DialectParts = Omit<Dialect, 'createDriver'>;
+export type DialectParts = Omit<kysely.Dialect, 'createDriver'>;
 
-type Provide = ConnectionProvider['provideConnection'];
+type Provide = kysely.ConnectionProvider['provideConnection'];
 
 /**
  * Runs statements directly on the given connection. Kysely's own executor creates twenty promises for each statement, for pools and
  * plugins, which takes longer than a statement on a file.
  */
-export class DirectExecutor extends DefaultQueryExecutor {
+export class DirectExecutor extends kysely.DefaultQueryExecutor {
   readonly #provide: Provide;
   readonly #within: DirectExecutor;
 
@@ -36,7 +22,7 @@ export class DirectExecutor extends DefaultQueryExecutor {
     this.#within = within ?? this;
   }
 
-  override executeQuery<Row>(statement: CompiledQuery): Promise<QueryResult<Row>> {
+  override executeQuery<Row>(statement: kysely.CompiledQuery): Promise<kysely.QueryResult<Row>> {
     return this.#provide((connection) => connection.executeQuery<Row>(statement));
   }
 
@@ -47,7 +33,7 @@ export class DirectExecutor extends DefaultQueryExecutor {
 
 /** Runs statements synchronously, and closes their connection. */
 export interface Statements {
-  run<Row>(statement: CompiledQuery): QueryResult<Row>;
+  run<Row>(statement: kysely.CompiledQuery): kysely.QueryResult<Row>;
   close(): void;
 }
 
@@ -68,20 +54,24 @@ const PAUSE = 25;
  * Returns Kysely over the one connection of a file. Callers get the connection in the order of their requests. Kysely's own driver
  * would wake all waiting callers each time, which costs too much with thousands of workspaces.
  */
-export function overOneConnection<Tables>(parts: DialectParts, statements: Statements, locks: Locks): Kysely<Tables> {
+export function overOneConnection<Tables>(
+  parts: DialectParts,
+  statements: Statements,
+  locks: Locks,
+): kysely.Kysely<Tables> {
   const connection = new OneConnection(statements, locks);
   const driver = driverOf(connection, statements);
   const dialect = { ...parts, createDriver: () => driver };
   const within = new DirectExecutor(parts, (consumer) => consumer(connection));
   const executor = new DirectExecutor(parts, (consumer) => connection.inTurn(consumer), within);
-  return new Kysely<Tables>({ config: { dialect }, dialect, driver, executor });
+  return new kysely.Kysely<Tables>({ config: { dialect }, dialect, driver, executor });
 }
 
 /**
  * Tries a statement again while another program has locked the file. SQLite would wait within its call, and would block the
  * process meanwhile. When the patience of one is over, all others fail at once, because they have waited already.
  */
-class OneConnection implements DatabaseConnection {
+class OneConnection implements kysely.DatabaseConnection {
   readonly #statements: Statements;
   readonly #locks: Locks;
   readonly #queue: Queue = createQueue();
@@ -112,7 +102,7 @@ class OneConnection implements DatabaseConnection {
     }
   }
 
-  async executeQuery<Row>(statement: CompiledQuery): Promise<QueryResult<Row>> {
+  async executeQuery<Row>(statement: kysely.CompiledQuery): Promise<kysely.QueryResult<Row>> {
     for (;;) {
       try {
         return this.#statements.run(statement);
@@ -135,9 +125,9 @@ export const COMMIT = 'commit';
 export const ROLLBACK = 'rollback';
 
 /** The driver that Kysely needs in addition to the executors. */
-function driverOf(connection: OneConnection, statements: Statements): Driver {
+function driverOf(connection: OneConnection, statements: Statements): kysely.Driver {
   const runner = (text: string) => {
-    const statement = CompiledQuery.raw(text);
+    const statement = kysely.CompiledQuery.raw(text);
     return async () => void (await connection.executeQuery(statement));
   };
   return {
@@ -158,7 +148,7 @@ function driverOf(connection: OneConnection, statements: Statements): Driver {
  * SQLite can change schemas inside transactions, although Kysely does not expect it. With this adapter, the migrations and the rows
  * that record them are one commit, which a killed process leaves complete or undone.
  */
-class TransactionalAdapter extends SqliteAdapter {
+class TransactionalAdapter extends kysely.SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
   }
@@ -168,14 +158,14 @@ class TransactionalAdapter extends SqliteAdapter {
  * SQLite reads the values of some parameters while it plans: of `limit ?`, and of `column = ?` beside an `order by`. It then plans such a
  * statement anew for each run, which takes up to thirty times as long as the run. It does not read `+?`, nor the sum after `limit`.
  */
-class Compiler extends SqliteQueryCompiler {
+class Compiler extends kysely.SqliteQueryCompiler {
   protected override getCurrentParameterPlaceholder(): string {
     return '+?';
   }
 
-  protected override visitLimit({ limit }: LimitNode): void {
+  protected override visitLimit({ limit }: kysely.LimitNode): void {
     this.append('limit ');
-    if (ValueNode.is(limit) && typeof limit.value === 'number') {
+    if (kysely.ValueNode.is(limit) && typeof limit.value === 'number') {
       this.appendImmediateValue(limit.value);
       return;
     }
@@ -187,6 +177,6 @@ class Compiler extends SqliteQueryCompiler {
 /** The dialect of SQLite without its driver. */
 export const SQLITE_DIALECT: DialectParts = {
   createAdapter: () => new TransactionalAdapter(),
-  createIntrospector: (query) => new SqliteIntrospector(query),
+  createIntrospector: (query) => new kysely.SqliteIntrospector(query),
   createQueryCompiler: () => new Compiler(),
 };

@@ -1,24 +1,13 @@
-import {
-  accessSync,
-  chmodSync,
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  openSync,
-  readSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
 import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
 import { syncFolder } from '../lib/folders.ts';
-import { noSteps, type Steps } from '../lib/steps.ts';
+import { noSteps, type Steps } from '../lib/telemetry.ts';
 import { DatabaseFault, type FaultWatch, faultOf, isLocked, placeOf, watchFaults } from './database-fault.ts';
+import { APPLIED, migrate } from './database-schema.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { createFileLog, LOG, LOG_LIMIT } from './file-log.ts';
-import { APPLIED, migrate } from './migrate.ts';
 import {
   BEGIN,
   COMMIT,
@@ -177,9 +166,9 @@ function openFile(options: OpenOptions): BetterSqlite.Database {
 }
 
 function openSound(options: OpenOptions): BetterSqlite.Database {
-  const existed = existsSync(options.file);
+  const existed = fs.existsSync(options.file);
   // Readable by this user only, from its first byte; SQLite gives its side files the same mode.
-  if (!existed && options.file !== ':memory:') closeSync(openSync(options.file, 'a', 0o600));
+  if (!existed && options.file !== ':memory:') fs.closeSync(fs.openSync(options.file, 'a', 0o600));
   const raw = new BetterSqlite(
     options.file,
     options.onStatement ? { verbose: (sql) => options.onStatement?.(String(sql)) } : {},
@@ -223,7 +212,7 @@ function withFile<Result>(file: string, work: (raw: BetterSqlite.Database) => Re
  * `DatabaseFault`.
  */
 export async function copyDatabase(file: string, destination: string): Promise<void> {
-  closeSync(openSync(destination, 'ax', 0o600));
+  fs.closeSync(fs.openSync(destination, 'ax', 0o600));
   const raw = openFile({ file, migrations: {} });
   try {
     // Reads the state of this moment: otherwise the copy would begin again with each commit of another process, and never end.
@@ -250,11 +239,11 @@ const AT = { pageSize: 16, pages: 28, userVersion: 60 } as const;
  */
 export function readHeader(file: string) {
   // A pipe without a writer would block.
-  const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  const handle = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
   try {
-    const found = fstatSync(handle);
+    const found = fs.fstatSync(handle);
     const header = Buffer.alloc(HEADER_BYTES);
-    if (!found.isFile() || readSync(handle, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return undefined;
+    if (!found.isFile() || fs.readSync(handle, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return undefined;
     if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined;
     const pageSize = header.readUInt16BE(AT.pageSize);
     return {
@@ -263,7 +252,7 @@ export function readHeader(file: string) {
       isCopy: header.readUInt32BE(AT.userVersion) === COPY,
     };
   } finally {
-    closeSync(handle);
+    fs.closeSync(handle);
   }
 }
 
@@ -431,7 +420,7 @@ function beginJournal(file: string): void {
     raw.pragma('user_version = 1');
   } finally {
     raw.close();
-    rmSync(file, { force: true });
+    fs.rmSync(file, { force: true });
   }
 }
 
@@ -447,10 +436,10 @@ export interface Lock {
  * not opened, because closing it would drop the locks that this process has on it.
  */
 function keepPrivate(file: string): void {
-  const mode = statSync(file, { throwIfNoEntry: false })?.mode;
-  if (mode === undefined) closeSync(openSync(file, 'a', 0o600));
+  const mode = fs.statSync(file, { throwIfNoEntry: false })?.mode;
+  if (mode === undefined) fs.closeSync(fs.openSync(file, 'a', 0o600));
   try {
-    if (mode !== undefined && (mode & 0o077) !== 0) chmodSync(file, 0o600);
+    if (mode !== undefined && (mode & 0o077) !== 0) fs.chmodSync(file, 0o600);
   } catch {
     // A file system without modes.
   }
@@ -465,7 +454,7 @@ export function takeLock(file: string): Lock | undefined {
   try {
     keepPrivate(file);
     // With a read-only file, SQLite would report a lock that it does not have.
-    accessSync(file, constants.W_OK);
+    fs.accessSync(file, fs.constants.W_OK);
     raw = new BetterSqlite(file, { timeout: 0 });
     raw.exec('BEGIN EXCLUSIVE');
   } catch (error) {

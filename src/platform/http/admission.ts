@@ -1,9 +1,9 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import { yieldToEventLoop } from '../lib/yield.ts';
-import { createAddressGuard, groupOfAddress } from './address-guard.ts';
+import { yieldToEventLoop } from '../lib/concurrency.ts';
+import { createAddressGuard, groupOfAddress } from './addresses.ts';
 
 /**
  * The limits of all requests of one server together: memory for bodies, turns for the check of signatures, connections. Nothing

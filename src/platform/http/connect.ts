@@ -2,7 +2,7 @@ import { lookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector, EnvHttpProxyAgent } from 'undici';
 import type { Clock } from '../lib/clock.ts';
-import { blockListOf, hostOf, isIn, isLocalName } from './private-ranges.ts';
+import { blockListOf, hostOf, isIn, isLocalName } from './addresses.ts';
 
 /**
  * Always refused: link-local addresses and the metadata services of clouds, which hand out credentials.
@@ -109,7 +109,7 @@ export function unreachableHint(error: Error): string | undefined {
   return REMEDIES.find(([codes]) => codes.test(code))?.[1];
 }
 
-/** The proxies of the environment; see `platform/config/proxies.ts`. */
+/** The proxies of the environment; see `platform/config/daemon-options.ts`. */
 export interface OutboundProxies {
   readonly httpProxy: string;
   readonly httpsProxy: string;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { connect } from 'node:net';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { systemClock } from '../lib/clock.ts';
 
 // The client for all other servers, `http-client.ts`, would take several times the time of a short command.

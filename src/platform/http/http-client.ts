@@ -1,9 +1,8 @@
 import { Agent, type Dispatcher, errors } from 'undici';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
-import type { Meter } from '../lib/meter.ts';
 import type { Shape } from '../lib/shape.ts';
-import type { Steps } from '../lib/steps.ts';
+import type { Meter, Steps } from '../lib/telemetry.ts';
 import type { AnswerRoom } from './admission.ts';
 import {
   createConnector,
@@ -14,7 +13,6 @@ import {
   REFUSED_FOR,
   unreachableHint,
 } from './connect.ts';
-import { isSafe } from './semantics.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
@@ -42,7 +40,7 @@ export interface HttpAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** Empty if there is a `content`. */
   readonly body: Buffer;
-  /** The JSON of the body, limited to the fields in `keep`, with long texts set apart: see `platform/lib/json-apart.ts`. */
+  /** The JSON of the body, limited to the fields in `keep`, with long texts set apart: see `platform/lib/shape.ts`. */
   readonly content?: unknown;
 }
 
@@ -157,37 +155,25 @@ function proxyRefused(request: HttpRequest, cause?: Error): SyncError {
   return new SyncError('proxy_refused', message, { cause, retryAfter: REFUSED_FOR });
 }
 
-function exchange(agent: Dispatcher, request: HttpRequest, clock: Clock, total: number): Promise<HttpAnswer> {
-  const url = new URL(request.url);
-  return new Promise((resolve, reject) => {
-    const receiver = new Receiver(request, {
-      resolve: (answer) => settle(() => resolve(answer)),
-      reject: (error) => settle(() => reject(error)),
-    });
-    const abort = () => receiver.abort(isTimeout(request.signal?.reason) ? 'timeout' : 'aborted');
-    const settle = (call: () => void) => {
-      cancel();
-      request.signal?.removeEventListener('abort', abort);
-      call();
-    };
-    const cancel = clock.after(total, () => receiver.abort('timeout'));
-    if (request.signal?.aborted) return abort();
-    request.signal?.addEventListener('abort', abort, { once: true });
-    try {
-      agent.dispatch(
-        {
-          origin: url.origin,
-          path: url.pathname + url.search,
-          method: request.method,
-          headers: request.headers,
-          body: request.body,
-        },
-        receiver,
-      );
-    } catch (error) {
-      receiver.onResponseError(undefined, error as Error);
-    }
-  });
+async function exchange(agent: Dispatcher, request: HttpRequest, clock: Clock, total: number): Promise<HttpAnswer> {
+  const { method, headers, body, signal } = request;
+  const { origin, pathname, search } = new URL(request.url);
+  const receiver = new Receiver(request);
+  const abort = () => receiver.abort(isTimeout(signal?.reason) ? 'timeout' : 'aborted');
+  const cancel = clock.after(total, () => receiver.abort('timeout'));
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    if (signal?.aborted) abort();
+    else agent.dispatch({ origin, path: pathname + search, method, headers, body }, receiver);
+  } catch (error) {
+    receiver.onResponseError(undefined, error as Error);
+  }
+  try {
+    return await receiver.answer;
+  } finally {
+    cancel();
+    signal?.removeEventListener('abort', abort);
+  }
 }
 
 /** Names of headers that carry credentials, at every vendor. */
@@ -209,12 +195,10 @@ function credentialsIn(value: string): readonly string[] {
   return [credential, decoded.slice(decoded.indexOf(':') + 1)];
 }
 
-type Outcome = Omit<PromiseWithResolvers<HttpAnswer>, 'promise'>;
-
 /** Collects one answer, and always knows whether the request may have left. */
 class Receiver implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest;
-  readonly #outcome: Outcome;
+  readonly #outcome = Promise.withResolvers<HttpAnswer>();
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
   #started = false;
@@ -225,9 +209,12 @@ class Receiver implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: Record<string, string> = {};
 
-  constructor(request: HttpRequest, outcome: Outcome) {
+  constructor(request: HttpRequest) {
     this.#request = request;
-    this.#outcome = outcome;
+  }
+
+  get answer(): Promise<HttpAnswer> {
+    return this.#outcome.promise;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -386,4 +373,71 @@ function joined(headers: Readonly<Record<string, string | string[] | undefined>>
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined) result[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
   return result;
+}
+
+/** The meaning of methods and statuses in HTTP (RFC 9110). */
+
+/** Whether a request with this method changes nothing (RFC 9110, section 9.2.1), of those that are used here. */
+export function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** Whether the request was carried out (RFC 9110, section 15.3). */
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/** The difference between the clock of a server and ours. */
+export interface Skew {
+  /** Host and port. */
+  readonly server: string;
+  /** Milliseconds that its clock is ahead of ours; negative: behind. */
+  readonly ahead: number;
+}
+
+export type ServerClocks = ReturnType<typeof createServerClocks>;
+
+/** The header has whole seconds. */
+const SECOND = 1_000;
+/** Limit above the number of servers of any installation. */
+const MOST_SERVERS = 1_000;
+
+/** Compares our clock with the `Date` of each answer. */
+export function createServerClocks(http: HttpClient, clock: Clock) {
+  const known = new Map<string, { readonly ahead: number; readonly receivedAt: number }>();
+
+  function note(url: string, { headers }: HttpAnswer, sentAt: number): void {
+    const date = Date.parse(headers['date'] ?? '');
+    // A cache in between repeats the time at which it stored the answer.
+    if (Number.isNaN(date) || headers['age'] !== undefined) return;
+    const { host } = new URL(url);
+    known.delete(host);
+    if (known.size >= MOST_SERVERS) known.clear();
+    known.set(host, { ahead: distance(date, sentAt, clock.now()), receivedAt: clock.monotonic() });
+  }
+
+  const observing: HttpClient = {
+    async request(request) {
+      const sentAt = clock.now();
+      const answer = await http.request(request);
+      note(request.url, answer, sentAt);
+      return answer;
+    },
+    close: () => http.close(),
+  };
+  return {
+    /** An HTTP client that observes the answers. */
+    http: observing,
+    /** Returns the clocks of servers that have answered since that time of the monotonic clock. */
+    since: (monotonic: number): readonly Skew[] =>
+      [...known]
+        .filter(([, { receivedAt }]) => receivedAt >= monotonic)
+        .map(([server, { ahead }]) => ({ server, ahead })),
+  };
+}
+
+/** Returns 0 if the second of the answer overlaps our two times. */
+function distance(date: number, sentAt: number, receivedAt: number): number {
+  if (date > receivedAt) return date - receivedAt;
+  return date + SECOND < sentAt ? date + SECOND - sentAt : 0;
 }

@@ -2,9 +2,9 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { MEBIBYTE } from '../lib/quantities.ts';
-import { groupOfAddress } from './address-guard.ts';
+import { groupOfAddress } from './addresses.ts';
 import {
   type BodyHolder,
   createTraffic,

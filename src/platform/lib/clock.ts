@@ -112,3 +112,87 @@ export function createSuspendAwareClock(clock: Clock) {
     },
   };
 }
+
+/** The only source of randomness. It is always a parameter, so that tests can repeat a run. */
+export interface Random {
+  /** Uniform in [0, 1). */
+  float(): number;
+  uuid(): string;
+  bytes(length: number): Buffer;
+}
+
+export function systemRandom(): Random {
+  return { float: () => Math.random(), uuid: () => crypto.randomUUID(), bytes: randomPool() };
+}
+
+/** Returns short sequences from a pool, because each system call costs more than filling the pool. */
+function randomPool(): (length: number) => Buffer {
+  const size = 4_096;
+  let pool: Buffer = Buffer.alloc(0);
+  return (length) => {
+    if (length > FEW) return randomBytes(length);
+    if (pool.length < length) pool = randomBytes(size);
+    const taken = pool.subarray(0, length);
+    pool = pool.subarray(length);
+    return taken;
+  };
+}
+
+/** Uses the global `crypto`, because short commands must not load `node:crypto`. */
+function randomBytes(length: number): Buffer {
+  return crypto.getRandomValues(Buffer.alloc(length));
+}
+
+/** The length of an id, bytes. Secrets are longer, and never come from the pool. */
+const FEW = 16;
+
+/** Exponential back-off with full jitter: uniform in (0, min(cap, base · 2^attempt)], milliseconds. */
+export function backoff(random: Random, attempt: number, base = 1_000, cap = 300_000): number {
+  const ceiling = Math.min(cap, base * 2 ** Math.min(attempt, 30));
+  return Math.max(1, Math.ceil(random.float() * ceiling));
+}
+
+/**
+ * Wakes a stage after another one has committed rows for it. A signal carries no data, because the rows contain the work. So a missed
+ * or an extra signal changes only when the stage reads them.
+ */
+export type WakeSignal = ReturnType<typeof createWakeSignal>;
+
+export function createWakeSignal() {
+  let isNotified = false;
+  let wake: (() => void) | undefined;
+  return {
+    notify() {
+      if (wake === undefined) {
+        isNotified = true;
+        return;
+      }
+      const call = wake;
+      wake = undefined;
+      call();
+    },
+    /**
+     * Resolves at the next `notify`, or at once if `notify` was called while nothing waited. Never rejects. Only one stage waits at a
+     * signal: a new call replaces the one before, which then never resolves.
+     */
+    wait(): Promise<void> {
+      if (isNotified) {
+        isNotified = false;
+        return Promise.resolve();
+      }
+      return new Promise((resolve) => {
+        wake = resolve;
+      });
+    },
+  };
+}
+
+/** Waits for `ms`, or until `wake` resolves because there is work. Infinity: until `wake` resolves. */
+export async function waitForWork(clock: Clock, ms: number, wake: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  if (ms === Number.POSITIVE_INFINITY) return wake;
+  const woken = new AbortController();
+  const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
+  await Promise.race([timer, wake]);
+  woken.abort();
+}

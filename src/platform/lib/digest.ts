@@ -1,5 +1,5 @@
 import { createHmac, hash, timingSafeEqual, webcrypto } from 'node:crypto';
-import { LARGE, yieldToEventLoop } from './yield.ts';
+import { LARGE, yieldToEventLoop } from './concurrency.ts';
 
 /**
  * Compares a secret, or a value derived from one, with the wanted one. It compares digests of equal length in constant time, so the

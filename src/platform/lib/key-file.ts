@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncNames } from '../database/sqlite.ts';
-import type { Random } from './random.ts';
+import type { Random } from './clock.ts';
 import { diskFiles, type FileFault } from './regular-files.ts';
 import { parseSecretKey, SECRET_KEY_BYTES } from './secret-box.ts';
 

@@ -1,7 +1,6 @@
-import { type Cancel, type Clock, createSuspendAwareClock } from './clock.ts';
+import { type Cancel, type Clock, createSuspendAwareClock, type Random } from './clock.ts';
 import { type CronTimes, parseCron } from './cron.ts';
-import type { Logger } from './logger.ts';
-import type { Random } from './random.ts';
+import type { Logger } from './telemetry.ts';
 
 /** The times of a repeated job. Moments of a cron expression are those of the process's time zone. */
 export type Schedule = { readonly everyMs: number } | { readonly cron: string } | 'off';

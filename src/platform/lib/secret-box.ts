@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto';
-import type { Random } from './random.ts';
+import type { Random } from './clock.ts';
 
 /** Bytes of a key. */
 export const SECRET_KEY_BYTES = 32;

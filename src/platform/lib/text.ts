@@ -1,3 +1,5 @@
+import { closest, distance } from 'fastest-levenshtein';
+
 /**
  * Removes these characters from the end of a text. A pattern such as `/[.,]+$/` would take the square of the length, because it
  * tries again from each matching character that is not at the end.
@@ -29,4 +31,17 @@ export function withStorableTexts<Value>(value: Value): Value {
   const kept = given.map(([name, each]) => [storable(name), withStorableTexts(each)] as const);
   if (kept.every(([name, each], at) => name === given[at]?.[0] && each === given[at]?.[1])) return value;
   return (Array.isArray(value) ? kept.map(([, each]) => each) : Object.fromEntries(kept)) as Value;
+}
+
+/** Returns the most similar candidate; undefined if more than a third of its letters differ. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  if (candidates.length === 0) return undefined;
+  const best = closest(word, candidates);
+  return distance(word, best) <= Math.ceil(best.length / 3) ? best : undefined;
+}
+
+/** Returns ` (did you mean "x"?)`, or an empty text if no candidate is near. */
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const meant = nearest(word, candidates);
+  return meant === undefined ? '' : ` (did you mean "${meant}"?)`;
 }

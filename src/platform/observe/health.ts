@@ -5,7 +5,7 @@ export function createHealth() {
   const reasons = new Map<string, string>();
   const ready = () => reasons.size > 0 && [...reasons.values()].every((reason) => reason === 'ok');
   return {
-    /** @param reason stable code, for example of `model/errors/codes.ts`; needed if `ok` is false */
+    /** @param reason stable code, for example of `model/errors.ts`; needed if `ok` is false */
     set: (component: string, ok: boolean, reason = 'failed') => void reasons.set(component, ok ? 'ok' : reason),
     /** Returns true if at least one component has reported and all are well. */
     ready,

@@ -1,10 +1,9 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { CHANGE_STATES } from '../../model/change.ts';
+import { CHANGE_STATES, LANES } from '../../model/change.ts';
 import { FINDINGS } from '../../model/foreign-edits.ts';
-import { LANES } from '../../model/lane.ts';
 import { NO_MOVES } from '../../model/workflow.ts';
-import type { Labels, Meter } from '../lib/meter.ts';
-import { yieldToEventLoop } from '../lib/yield.ts';
+import { yieldToEventLoop } from '../lib/concurrency.ts';
+import type { Labels, Meter } from '../lib/telemetry.ts';
 
 const PREFIX = 'worksync_';
 

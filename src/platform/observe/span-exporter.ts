@@ -1,12 +1,9 @@
 // Design: src/decisions/tracing.md
 
 import { hash } from 'node:crypto';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { type Cancel, type Clock, sleep } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Meter } from '../lib/meter.ts';
-import { backoff, type Random } from '../lib/random.ts';
-import type { Span, SpanAttributes, SpanName, Tracer } from '../lib/tracer.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
+import { backoff, type Cancel, type Clock, type Random, sleep } from '../lib/clock.ts';
+import type { Logger, Meter, Span, SpanAttributes, SpanName, Tracer } from '../lib/telemetry.ts';
 
 /** A span with its ids in the trace. */
 export interface IdentifiedSpan extends Omit<Span, 'of' | 'parent' | 'links'> {

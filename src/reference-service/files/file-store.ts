@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import type { Random } from '../../platform/lib/random.ts';
+import type { Random } from '../../platform/lib/clock.ts';
 import { ApiError, invalid } from '../http/api-error.ts';
 
 /**

@@ -4,9 +4,8 @@ import type { Selectable } from 'kysely';
 import type { Server, ServerReply, ServerRequest } from '../../platform/http/server.ts';
 import { isSameSecret } from '../../platform/lib/digest.ts';
 import { BASE_PATH, LIMITS } from '../../workspace-api/contract.ts';
-import { ApiError, invalid, notFound } from '../http/api-error.ts';
+import { ApiError, invalid, isNotModified, notFound } from '../http/api-error.ts';
 import type { Call, Service } from '../http/call.ts';
-import { isNotModified } from '../http/etag.ts';
 import { newId, timeNow } from '../storage/rows.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 

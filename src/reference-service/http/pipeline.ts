@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { createServer, type Server, type ServerReply, type ServerRequest } from '../../platform/http/server.ts';
-import { successesOf } from '../../workspace-api/contract/route.ts';
-import { problemsOf } from '../../workspace-api/contract/value-schemas.ts';
+import { problemsOf, successesOf } from '../../workspace-api/contract/route.ts';
 import {
   API_VERSION,
   BASE_PATH,
@@ -15,14 +14,56 @@ import {
   versionHeaderOf,
 } from '../../workspace-api/contract.ts';
 import { type Caller, requireAdmin, requireUser, resolveWorkspace } from '../access/caller-rights.ts';
-import { ASSET_ADDRESS, addFileTransfer, UPLOAD_ADDRESS } from '../files/files.ts';
-import { ApiError, errorBody, invalid, notFound } from './api-error.ts';
+import { agentHandlers, sessionHandlers } from '../agents/agents.ts';
+import { documentHandlers } from '../documents/documents.ts';
+import { ASSET_ADDRESS, addFileTransfer, fileHandlers, UPLOAD_ADDRESS } from '../files/files.ts';
+import { apiKeyHandlers } from '../keys/keys.ts';
+import { pullRequestHandlers } from '../pull-requests/pull-requests.ts';
+import { taskHandlers, workItemHandlers } from '../tasks/tasks.ts';
+import { webhookHandlers } from '../webhooks/webhooks.ts';
+import { ApiError, errorBody, etagOf, invalid, isNotModified, notFound } from './api-error.ts';
 import { addReference, OPENAPI_ADDRESS } from './api-reference.ts';
-import { Existing, type Service } from './call.ts';
-import { etagOf, isNotModified } from './etag.ts';
-import type { Fault, Faults } from './faults.ts';
-import { HANDLERS } from './handlers.ts';
+import { Existing, type Handlers, type Service } from './call.ts';
 import { missingRoutes } from './variant.ts';
+
+/** A request on its way to the service, before any of it was read. */
+interface ArrivingRequest {
+  readonly method: string;
+  /** Path and query as received. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+interface LeavingAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** A fault instead: the connection is cut, or another answer is given. */
+export type Fault = 'cut' | { readonly status: number; readonly body?: string };
+
+/**
+ * The network between client and service, for tests. A hook may wait (a delay), and may return a fault instead. `before` acts on
+ * the way in: nothing has been counted, checked or applied. `after` acts on the way out: the effects of the request are
+ * committed.
+ */
+export interface Faults {
+  before?(request: ArrivingRequest): Promise<Fault | undefined>;
+  after?(request: ArrivingRequest, answer: LeavingAnswer): Promise<Fault | undefined>;
+}
+
+/** One handler for each route of the contract; a route without one does not compile. */
+const HANDLERS: Handlers = {
+  ...taskHandlers,
+  ...workItemHandlers,
+  ...documentHandlers,
+  ...fileHandlers,
+  ...pullRequestHandlers,
+  ...apiKeyHandlers,
+  ...webhookHandlers,
+  ...agentHandlers,
+  ...sessionHandlers,
+};
 
 interface Admission {
   readonly caller: Caller;

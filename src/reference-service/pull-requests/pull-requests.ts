@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import type { GitProvider, MemberAccess, WrittenPullRequest } from '../../connectors/connector.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../../model/errors.ts';
 import { GIT_PROVIDERS, type GitProviderId } from '../../model/git-providers.ts';
 import { type ApiErrorCode, type CheckedBody, ERROR_CODES, ROUTES, type Routes } from '../../workspace-api/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
 import { ApiError, invalid, notFound } from '../http/api-error.ts';
 import { type Call, Existing, type Service } from '../http/call.ts';
-import { findMemberAccess } from '../keys/provider-tokens.ts';
+import { findMemberAccess } from '../keys/keys.ts';
 import { readPage, type Row as StoredRow, shownBy, timeNow, writeStrings } from '../storage/rows.ts';
 import type { Query, Write } from '../storage/transactions.ts';
 

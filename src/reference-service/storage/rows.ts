@@ -1,7 +1,6 @@
 import { CompiledQuery, type QueryResult, type Selectable, type SelectQueryBuilder, sql } from 'kysely';
 import { z } from 'zod';
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { Random } from '../../platform/lib/random.ts';
+import type { Clock, Random } from '../../platform/lib/clock.ts';
 import { LIMITS } from '../../workspace-api/contract.ts';
 import { invalid, notFound } from '../http/api-error.ts';
 import type { ServiceTables } from './service-tables.ts';

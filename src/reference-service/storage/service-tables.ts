@@ -7,7 +7,7 @@ import {
   real,
   table,
   text,
-} from '../../platform/database/table-definition.ts';
+} from '../../platform/database/database-schema.ts';
 import type { SESSION_STATES } from '../../workspace-api/contract.ts';
 
 export type Role = 'owner' | 'admin' | 'member';
@@ -263,7 +263,7 @@ const TABLES = {
     { indexes: { harnesses_of_agent: { columns: ['agent_id', 'seq'] } } },
   ),
 
-  /** States and transitions: session-claims.ts. */
+  /** States and transitions: agents.ts. */
   sessions: table(
     {
       seq: numbered(),
@@ -362,7 +362,7 @@ const TABLES = {
     },
   ),
 
-  /** Tokens of members at git providers, encrypted; see provider-tokens.ts. */
+  /** Tokens of members at git providers, encrypted; see keys.ts. */
   provider_tokens: table(
     {
       workspace_id: ofWorkspace(),

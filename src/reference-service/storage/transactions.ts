@@ -1,12 +1,27 @@
 import type { Transaction } from 'kysely';
+import { asSyncError } from '../../model/errors.ts';
 import type { Database } from '../../platform/database/database-types.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { openDatabase } from '../../platform/database/open.ts';
+import type { Clock, Random, WakeSignal } from '../../platform/lib/clock.ts';
+import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
+import type { Logger, Steps } from '../../platform/lib/telemetry.ts';
 import type { Variant } from '../http/variant.ts';
-import type { ServiceTables } from './service-tables.ts';
+import { MIGRATIONS, type ServiceTables } from './service-tables.ts';
+
+/** Opens a service's database. Throws `database_newer`, and what a `DatabaseFault` says. */
+export async function openServiceDatabase({
+  file,
+  steps,
+}: {
+  readonly file: string;
+  readonly steps?: Steps;
+}): Promise<Database<ServiceTables>> {
+  try {
+    return await openDatabase<ServiceTables>({ file, steps, migrations: MIGRATIONS });
+  } catch (error) {
+    throw asSyncError(error);
+  }
+}
 
 /** The part of a service that all others are built on. */
 export interface Foundation {
@@ -26,7 +41,7 @@ export interface Foundation {
 export type Write = Transaction<ServiceTables>;
 /** The database for reads, or a transaction. */
 export type Query = Database<ServiceTables>['query'] | Write;
-export type Commits = ReturnType<typeof createCommits>;
+type Commits = ReturnType<typeof createCommits>;
 
 interface Waiting {
   readonly work: (transaction: Write) => Promise<unknown>;

@@ -113,8 +113,3 @@ export async function recordedItemsAfter(query: Scope, after: string) {
 export function blankEntity(entity: string, kind: EntityRow['kind'], ids: Partial<EntityRow> = {}): EntityRow {
   return newRow('entities', { entity, kind, ...ids });
 }
-
-/** Parses a JSON column; undefined if it is null. */
-export function json<Value = Record<string, unknown>>(column: string | null): Value | undefined {
-  return column === null ? undefined : (JSON.parse(column) as Value);
-}

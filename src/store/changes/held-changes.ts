@@ -1,13 +1,18 @@
-import type { Effect, HeldClass } from '../../model/change.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { BURST } from '../../model/lane.ts';
-import { piecesOf } from '../../platform/lib/yield.ts';
-import type { Store } from '../database.ts';
-import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../in-chunks.ts';
+import { BURST, type Effect, type HeldClass } from '../../model/change.ts';
+import { SyncError } from '../../model/errors.ts';
+import { piecesOf } from '../../platform/lib/concurrency.ts';
 import { readMeta, writeMeta } from '../meta.ts';
 import { type Counts, readCounts, sumOf } from '../status/counts.ts';
 import { flushRows } from '../unit-of-work/unit-of-work.ts';
-import { changedRows, countRows, type Scope } from '../workspace-scope.ts';
+import {
+  CHUNK_SIZE,
+  changedRows,
+  changeInChunks,
+  changeKeysInChunks,
+  countRows,
+  type Scope,
+  type Store,
+} from '../workspace-scope.ts';
 import type { OutboxRow } from './outbox-rows.ts';
 
 /** The number of unsettled changes of one effect, without those that a person confirmed or a live webhook caused. */

@@ -1,9 +1,8 @@
 import { type Compilable, sql } from 'kysely';
 import { CHANGE_STATES } from '../../model/change.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
-import { compileInScope } from '../compiled-statement.ts';
 import { QUEUES, type Queue } from '../schema/tables.ts';
-import { changedRows, type Scope } from '../workspace-scope.ts';
+import { changedRows, compileInScope, type Scope } from '../workspace-scope.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
 
 /** The changes that may be sent at present. */

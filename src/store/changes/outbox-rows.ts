@@ -1,13 +1,11 @@
 import type { Selectable, Updateable } from 'kysely';
 import type { ChangeState, Effect } from '../../model/change.ts';
-import { piecesOf } from '../../platform/lib/yield.ts';
-import { compileInScope } from '../compiled-statement.ts';
-import { CHUNK_SIZE } from '../in-chunks.ts';
+import { piecesOf } from '../../platform/lib/concurrency.ts';
 import type { Tables } from '../schema/tables.ts';
 import { readCounts, sumOf } from '../status/counts.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import { countRows, type Scope } from '../workspace-scope.ts';
+import { CHUNK_SIZE, compileInScope, countRows, type Scope } from '../workspace-scope.ts';
 
 export type OutboxRow = CachedRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;

@@ -1,8 +1,6 @@
 import type { Insertable, Selectable } from 'kysely';
-import { compileInScope } from '../compiled-statement.ts';
 import type { Tables } from '../schema/tables.ts';
-import { workspacesWith } from '../workspace-numbers.ts';
-import type { Scope, Sql } from '../workspace-scope.ts';
+import { compileInScope, type Scope, type Sql, workspacesWith } from '../workspace-scope.ts';
 
 export type RequestRow = Omit<Selectable<Tables['requests']>, 'workspace'>;
 

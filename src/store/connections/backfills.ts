@@ -1,8 +1,13 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
-import { type ByWorkspace, groupByWorkspace } from '../by-workspace.ts';
-import type { Store } from '../database.ts';
 import type { Tables } from '../schema/tables.ts';
-import { changedRows, type Scope, type Sql } from '../workspace-scope.ts';
+import {
+  type ByWorkspace,
+  changedRows,
+  groupByWorkspace,
+  type Scope,
+  type Sql,
+  type Store,
+} from '../workspace-scope.ts';
 import { ALL_UNITS } from './unit-states.ts';
 
 /**

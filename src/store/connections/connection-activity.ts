@@ -1,12 +1,11 @@
 import { sql } from 'kysely';
-import { parseFailure } from '../../model/errors/sync-error.ts';
+import { parseFailure } from '../../model/errors.ts';
 import { lastRefusedWebhooks } from '../access/refused-requests.ts';
-import { type ByWorkspace, groupByWorkspace } from '../by-workspace.ts';
 import { NEVER } from '../deliveries/wanted-fetches.ts';
 import { isRefused } from '../items/notices.ts';
 import type { Counts } from '../status/counts.ts';
 import type { ConnectionActivity } from '../status/status-shape.ts';
-import type { Sql } from '../workspace-scope.ts';
+import { type ByWorkspace, groupByWorkspace, type Sql } from '../workspace-scope.ts';
 import { ALL_UNITS } from './unit-states.ts';
 
 /** Deliveries searched for the last one of each connection, because no index orders them by connection and time. */

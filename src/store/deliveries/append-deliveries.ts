@@ -1,10 +1,9 @@
 import { type CompiledQuery, type Selectable, sql } from 'kysely';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
-import { dialectOf } from '../../platform/database/dialect.ts';
+import { dialectOf } from '../../platform/database/database-schema.ts';
 import type { Schema } from '../schema/tables.ts';
 import { countRows, type Scope, type Sql } from '../workspace-scope.ts';
-import { packBody, type StoredBody } from './bodies.ts';
-import { COSTLY } from './inbox.ts';
+import { COSTLY, packBody, type StoredBody } from './inbox.ts';
 
 /** A delivery that has no row yet. */
 export interface NewDelivery {
@@ -108,15 +107,12 @@ const EMPTY_DELIVERY: OwnedDelivery = {
   body: Buffer.alloc(0),
 };
 
-/** Compiled statements by their number of rows, which a commit limits. Building one takes a seventh of a delivery in a burst. */
-const statements = {
-  sqlite: new Map<number, CompiledQuery<InsertedRow>>(),
-  postgres: new Map<number, CompiledQuery<InsertedRow>>(),
-};
+/** Compiled statements by dialect and number of rows, which a commit limits. Building one takes a seventh of a delivery in a burst. */
+const statements = new Map<string, CompiledQuery<InsertedRow>>();
 
 function insertStatement(database: Sql, count: number): CompiledQuery<InsertedRow> {
-  const compiled = statements[dialectOf(database)];
-  const existing = compiled.get(count);
+  const key = `${dialectOf(database)} ${count}`;
+  const existing = statements.get(key);
   if (existing) return existing;
   const insert = database
     .insertInto('inbox')
@@ -124,7 +120,7 @@ function insertStatement(database: Sql, count: number): CompiledQuery<InsertedRo
     .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'delivery_key']).doNothing())
     .returning(['id', 'workspace', 'connection', 'delivery_key'])
     .compile();
-  compiled.set(count, insert);
+  statements.set(key, insert);
   return insert;
 }
 

@@ -1,9 +1,7 @@
 import { sql } from 'kysely';
 import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
-import { piecesOf } from '../../platform/lib/yield.ts';
-import type { Store } from '../database.ts';
-import { CHUNK_SIZE, changeKeysInChunks } from '../in-chunks.ts';
-import { changedRows, type Scope } from '../workspace-scope.ts';
+import { piecesOf } from '../../platform/lib/concurrency.ts';
+import { CHUNK_SIZE, changedRows, changeKeysInChunks, type Scope, type Store } from '../workspace-scope.ts';
 import { REPLAYED } from './inbox.ts';
 
 /** The deliveries to find. An absent property does not filter. */

@@ -1,10 +1,8 @@
 import { sql } from 'kysely';
 import type { ItemReference } from '../../model/item.ts';
-import type { Store } from '../database.ts';
-import { changeInChunks } from '../in-chunks.ts';
 import { newRow } from '../unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import { changedRows, type Scope } from '../workspace-scope.ts';
+import { changedRows, changeInChunks, type Scope, type Store } from '../workspace-scope.ts';
 import { type Origin, originsOf } from './inbox.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import { diskFiles, type Files } from '../../platform/lib/regular-files.ts';
 
 /** The address and the token by which commands reach the daemon of a data folder. */
@@ -22,7 +22,7 @@ export interface DaemonEndpoint {
 
 const MAX_BYTES = 65_536;
 
-/** Returns the path of the file with the endpoint. It is apart from `data-folder.ts` so that a short command loads no database. */
+/** Returns the path of the file with the endpoint. It is apart from `installation.ts` so that a short command loads no database. */
 export function daemonFile(folder: string): string {
   return join(resolve(folder), 'daemon.json');
 }

@@ -1,11 +1,10 @@
 import { sql } from 'kysely';
-import { keyOf } from '../../platform/database/table-definition.ts';
-import { yieldForRequests } from '../../platform/lib/yield.ts';
+import { keyOf } from '../../platform/database/database-schema.ts';
+import { yieldForRequests } from '../../platform/lib/concurrency.ts';
 import { forgetRefused } from '../access/refused-requests.ts';
 import { prefixWithin } from '../deliveries/inbox.ts';
 import { WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
-import { workspacesWith } from '../workspace-numbers.ts';
-import { changedRows, type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
+import { changedRows, type Scope, type Sql, scopeOf, workspacesWith } from '../workspace-scope.ts';
 import type { Installation } from './installation.ts';
 
 /** Bytes of bodies that one statement frees. More would take long, because SQLite visits all their pages. */

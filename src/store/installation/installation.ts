@@ -1,18 +1,17 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import type { Transaction } from 'kysely';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { Database, OpenOptions } from '../../platform/database/database-types.ts';
 import { openDatabase } from '../../platform/database/open.ts';
-import { readHeader } from '../../platform/database/sqlite.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import type { Store } from '../database.ts';
+import { type Lock, readHeader, syncNames, takeLock } from '../../platform/database/sqlite.ts';
+import type { Random } from '../../platform/lib/clock.ts';
+import { isMemoryFolder } from '../../platform/lib/folders.ts';
 import { markCopyUnverified } from '../items/mark-unverified.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE, withReadable } from '../schema/installation-migrations.ts';
 import type { Schema } from '../schema/tables.ts';
-import { numbersOf } from '../workspace-numbers.ts';
-import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
-import { LOCK } from './data-folder.ts';
+import { numbersOf, type Scope, type Sql, type Store, scopeOf } from '../workspace-scope.ts';
+import { type DaemonEndpoint, daemonFile } from './daemon-file.ts';
 import type { Fence } from './leases.ts';
 
 /** The database of all workspaces: `worksync.db` in the data folder, or a schema of a PostgreSQL. */
@@ -29,7 +28,7 @@ export interface Installation extends Database<Schema> {
 
 export const INSTALLATION_FILE = 'worksync.db';
 
-export interface InstallationOptions extends Omit<OpenOptions, 'migrations'> {
+interface InstallationOptions extends Omit<OpenOptions, 'migrations'> {
   readonly random: Random;
 }
 
@@ -173,4 +172,75 @@ export async function readInstallationId(query: Sql, random: Random, place: stri
   // Another process may have created it concurrently, so the stored id counts.
   const stored = query.selectFrom('installation').select('value').where('name', '=', INSTALLATION_ID);
   return (await stored.executeTakeFirstOrThrow()).value;
+}
+
+/** The data folder that this process has locked. */
+export interface DataFolder {
+  readonly path: string;
+  /** Stores the endpoint of the daemon for commands, readable by this user only. */
+  announce(endpoint: DaemonEndpoint): void;
+  release(): void;
+}
+
+/**
+ * Locks the folder for this process. A folder in memory is emptied now and deleted at the release.
+ * Throws `locked` if another process uses it.
+ */
+export function acquireDataFolder(folder: string): DataFolder {
+  const path = resolve(folder);
+  const inMemory = isMemoryFolder(path);
+  const lock = lockFolder(path);
+  if (inMemory) removeLeftovers(path);
+  const endpointFile = daemonFile(path);
+  // A file of a killed daemon would send commands to an address without a daemon.
+  rmSync(endpointFile, { force: true });
+  return {
+    path,
+    announce(endpoint) {
+      // Fails if the file exists, so that a file or link that another user put there is never written to.
+      writeFileSync(endpointFile, JSON.stringify(endpoint), { mode: 0o600, flag: 'wx' });
+    },
+    release() {
+      rmSync(endpointFile, { force: true });
+      if (inMemory) rmSync(path, { recursive: true, force: true });
+      lock.release();
+    },
+  };
+}
+
+/** The file that this process has locked. */
+const LOCK = 'worksync.lock';
+
+/** Removes the files of a process that was killed. */
+function removeLeftovers(path: string): void {
+  for (const name of readdirSync(path)) if (name !== LOCK) rmSync(join(path, name), { recursive: true });
+}
+
+/** Refuses a folder that another user created or may read, because every user may create folders at this place. */
+function refuseForeign(path: string): void {
+  const found = lstatSync(path);
+  if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
+    throw new Error('it is not a folder of this user alone (mode 0700)');
+}
+
+/** Creates the folder with its missing parents, and syncs all of them before anything is stored inside. */
+function makeFolder(path: string): void {
+  const first = mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let created = path; created.length >= first.length; created = dirname(created)) syncNames(dirname(created));
+}
+
+function lockFolder(path: string): Lock {
+  let lock: Lock | undefined;
+  try {
+    makeFolder(path);
+    if (isMemoryFolder(path)) refuseForeign(path);
+    lock = takeLock(join(path, LOCK));
+  } catch (error) {
+    const known = asSyncError(error);
+    if (known.code !== 'internal') throw known;
+    throw new SyncError('data_folder_unusable', `${path}: ${known.message}`, { cause: error });
+  }
+  if (!lock) throw new SyncError('locked', `the data folder ${path} is in use by another worksync process`);
+  return lock;
 }

@@ -1,5 +1,5 @@
 import type { RunMemory } from '../../platform/lib/scheduler.ts';
-import type { Store } from '../database.ts';
+import type { Store } from '../workspace-scope.ts';
 import type { Installation } from './installation.ts';
 
 /** Stores the last runs of the scheduled jobs of a workspace. */

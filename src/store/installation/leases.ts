@@ -1,8 +1,7 @@
 import { type Expression, sql } from 'kysely';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import { dialectOf } from '../../platform/database/dialect.ts';
-import { compileStatement } from '../compiled-statement.ts';
-import type { Sql } from '../workspace-scope.ts';
+import { SyncError } from '../../model/errors.ts';
+import { dialectOf } from '../../platform/database/database-schema.ts';
+import { compileStatement, type Sql } from '../workspace-scope.ts';
 
 /**
  * Leases decide which of several processes works on a workspace. Each process renews one row of `replicas`, and a lease names the

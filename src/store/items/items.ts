@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Item, ItemKey } from '../../model/item.ts';
-import { dialectOf, textIn } from '../../platform/database/dialect.ts';
-import { piecesOf } from '../../platform/lib/yield.ts';
+import { dialectOf, textIn } from '../../platform/database/database-schema.ts';
+import { piecesOf } from '../../platform/lib/concurrency.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
 import { countRows, type NewRow, type Scope } from '../workspace-scope.ts';

@@ -2,13 +2,10 @@ import { sql } from 'kysely';
 import { entity, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import type { ItemKey } from '../../model/item.ts';
 import type { PostedComment } from '../../model/notice.ts';
-import { json } from '../changes/entities.ts';
 import { areUnderWay } from '../changes/outbox-rows.ts';
-import type { Store } from '../database.ts';
-import { changeInChunks } from '../in-chunks.ts';
 import type { CachedRow } from '../unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import type { Scope } from '../workspace-scope.ts';
+import { changeInChunks, json, type Scope, type Store } from '../workspace-scope.ts';
 
 /**
  * A write to a vendor about one item: a comment that names its tasks, its closing, or a commit status. Level-triggered: there is

@@ -1,8 +1,6 @@
 import type { Selectable } from 'kysely';
-import { compileInScope } from '../compiled-statement.ts';
 import type { Tables } from '../schema/tables.ts';
-import { workspacesWith } from '../workspace-numbers.ts';
-import { changedRows, type Scope, type Sql } from '../workspace-scope.ts';
+import { changedRows, compileInScope, type Scope, type Sql, workspacesWith } from '../workspace-scope.ts';
 
 export type LedgerRow = Selectable<Tables['ledger']>;
 

@@ -1,9 +1,10 @@
 import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { CompiledQuery, sql, type Transaction } from 'kysely';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { CompiledQuery, type NotNull, sql, type Transaction } from 'kysely';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { openDatabase } from '../../platform/database/open.ts';
 import {
+  copyDatabase,
   foldLog,
   markAsCopy,
   OBJECTS,
@@ -13,14 +14,104 @@ import {
   type SchemaObject,
   syncNames,
 } from '../../platform/database/sqlite.ts';
+import type { Random } from '../../platform/lib/clock.ts';
 import type { CheckFile } from '../../platform/lib/integrity.ts';
-import type { Random } from '../../platform/lib/random.ts';
 import { deleteRows, findWorkspace } from '../installation/deletions.ts';
-import { type Installation, openInstallationFile } from '../installation/installation.ts';
+import { type Installation, openInstallationFile, openTables } from '../installation/installation.ts';
 import { markWorkspaceUnverified } from '../items/mark-unverified.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE, withReadable } from '../schema/installation-migrations.ts';
 import { type Schema, WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
-import { type Sql, scopeOf } from '../workspace-scope.ts';
+import { countRows, type Sql, scopeOf } from '../workspace-scope.ts';
+
+/** Numbers of rows of one workspace. */
+export interface WorkspaceRows {
+  readonly name: string;
+  readonly deliveries: number;
+  readonly items: number;
+  readonly tasks: number;
+  /** Gateway tokens that are not revoked. */
+  readonly tokens: number;
+}
+
+interface DatabaseRows {
+  readonly workspaces: readonly WorkspaceRows[];
+  /** Logged-in browsers. */
+  readonly sessions: number;
+}
+
+/** The effects of a restore. */
+export interface RestorePlan {
+  readonly backup: DatabaseRows;
+  /** Null if there is no database, or if it cannot be read. */
+  readonly present: DatabaseRows | null;
+  /** Code and message if the present database cannot be read. */
+  readonly presentFault: string | null;
+  /** The name under which the present database would be kept; null if it would not be replaced. */
+  readonly kept: string | null;
+}
+
+/**
+ * Checks a backup as a restore does, and counts the rows of the backup and of the present database. Both are read from copies, so
+ * nothing is changed. Throws what the restore would throw.
+ */
+export async function planRestore(restore: Restore, workspace?: string): Promise<RestorePlan> {
+  const { file, backup: path } = restore;
+  // Another file than the draft of a restore, which may run at the same time.
+  const draft = await createDraft(restore, `${file}.trial`);
+  try {
+    const backup = await rowsIn(draft);
+    if (workspace !== undefined && !backup.workspaces.some(({ name }) => name === workspace))
+      throw notInBackup(path, workspace);
+    const exists = existsSync(file);
+    const { rows: present = null, fault: presentFault = null } = exists ? await readPresent(file) : {};
+    return { backup, present, presentFault, kept: exists && workspace === undefined ? previousName(file) : null };
+  } finally {
+    removeDatabase(draft);
+  }
+}
+
+/** Returns a fault instead of throwing, because a damaged database is a reason to restore. */
+async function readPresent(file: string): Promise<{ rows?: DatabaseRows; fault?: string }> {
+  const copy = `${file}.planning`;
+  removeDatabase(copy);
+  try {
+    await copyDatabase(file, copy);
+    return { rows: await rowsIn(copy) };
+  } catch (error) {
+    const { code, message } = asSyncError(error);
+    return { fault: `${code}: ${message}` };
+  } finally {
+    removeDatabase(copy);
+  }
+}
+
+async function rowsIn(file: string): Promise<DatabaseRows> {
+  const { query, close } = await openTables({ file });
+  try {
+    const workspaces = await query
+      .selectFrom('workspaces')
+      .select('name')
+      .select(({ selectFrom, fn }) => {
+        const count = fn.countAll<number>();
+        return [
+          selectFrom('inbox').select(count.as('n')).whereRef('workspace', '=', 'workspaces.id').as('deliveries'),
+          selectFrom('items').select(count.as('n')).whereRef('workspace', '=', 'workspaces.id').as('items'),
+          selectFrom('tasks').select(count.as('n')).whereRef('workspace', '=', 'workspaces.id').as('tasks'),
+          selectFrom('gateway_tokens')
+            .select(count.as('n'))
+            .whereRef('workspace', '=', 'workspaces.id')
+            .where('revoked_at', 'is', null)
+            .as('tokens'),
+        ];
+      })
+      .$narrowType<{ deliveries: NotNull; items: NotNull; tasks: NotNull; tokens: NotNull }>()
+      .orderBy('name')
+      .execute();
+    return { workspaces, sessions: await countRows(query.selectFrom('sessions')) };
+  } finally {
+    await close();
+  }
+}
 
 export interface Restore {
   /** The backup. It is not modified. */
@@ -78,10 +169,7 @@ export async function restoreWorkspace(
  * Creates an intact copy of the backup beside the database, in the layout of this version. The copy is marked as one, so opening it
  * marks its items as unverified.
  */
-export async function createDraft(
-  { backup, file, random, checkFile }: Restore,
-  draft = `${file}.restoring`,
-): Promise<string> {
+async function createDraft({ backup, file, random, checkFile }: Restore, draft = `${file}.restoring`): Promise<string> {
   removeDatabase(draft);
   try {
     await acceptBackup(backup, draft, checkFile);
@@ -95,7 +183,7 @@ export async function createDraft(
 
 const LOGS = ['-wal', '-shm'] as const;
 
-export function removeDatabase(file: string): void {
+function removeDatabase(file: string): void {
   for (const suffix of ['', ...LOGS]) rmSync(file + suffix, { force: true });
 }
 
@@ -133,7 +221,7 @@ function keepPrevious(file: string): string {
 const PREVIOUS = '.before-restore';
 
 /** Returns the name under which a restore keeps the present database: the first one that is free. */
-export function previousName(file: string): string {
+function previousName(file: string): string {
   for (let number = 1; ; number++) {
     const name = `${file}${PREVIOUS}${number === 1 ? '' : `.${number}`}`;
     if (!existsSync(name)) return name;
@@ -164,7 +252,7 @@ async function emptyWorkspace(transaction: Sql, workspace: string): Promise<numb
 const ATTACHED = 'old';
 
 /** The error for a workspace that a backup does not contain. */
-export function notInBackup(backup: string, workspace: string): SyncError {
+function notInBackup(backup: string, workspace: string): SyncError {
   return new SyncError('not_found', `${backup} contains no workspace "${workspace}"`, {
     hint: '"worksync restore --dry-run <file>" lists the workspaces of a backup.',
   });

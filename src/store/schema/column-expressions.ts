@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { type Dialect, textIn } from '../../platform/database/dialect.ts';
+import { type Dialect, textIn } from '../../platform/database/database-schema.ts';
 
 /** The queue of a change in the previous version, which does not tell links and status changes apart. */
 export const QUEUE = sql`case when lane = 'backfill' then 'backfill' when kind = 'read' then 'read' when weight > 1 then 'finished' else 'live' end`;

@@ -1,6 +1,6 @@
 import { describeBuild, OLDEST_COMMIT } from '../../model/build.ts';
-import { migrationsOf } from '../../platform/database/table-definition.ts';
-import { programVersion } from '../../platform/lib/program-folder.ts';
+import { migrationsOf } from '../../platform/database/database-schema.ts';
+import { programVersion } from '../../platform/lib/own-program.ts';
 import { createCounts } from '../status/counts.ts';
 import { ALL_TABLES } from './tables.ts';
 

@@ -1,5 +1,5 @@
 import type { Role } from '../../model/caller.ts';
-import { bigint, integer, numbered, type RowOf, table, text } from '../../platform/database/table-definition.ts';
+import { bigint, integer, numbered, type RowOf, table, text } from '../../platform/database/database-schema.ts';
 
 /** The tables whose rows belong to no workspace, in the order in which they are copied. Times are epoch milliseconds. */
 export const INSTALLATION_TABLES = {

@@ -1,9 +1,8 @@
 import { sql } from 'kysely';
-import type { Action, ChangeState, Effect, EntityKind, RequestOutcome } from '../../model/change.ts';
+import type { Action, ChangeState, Effect, EntityKind, Lane, RequestOutcome } from '../../model/change.ts';
 import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
 import type { Finding } from '../../model/foreign-edits.ts';
 import type { Item } from '../../model/item.ts';
-import type { Lane } from '../../model/lane.ts';
 import {
   bigint,
   blob,
@@ -15,7 +14,7 @@ import {
   type Table,
   table,
   text,
-} from '../../platform/database/table-definition.ts';
+} from '../../platform/database/database-schema.ts';
 import {
   IMPORTED,
   nameOfItem,
@@ -88,7 +87,7 @@ export const WORKSPACE_TABLES = {
       /** Original length of the body in bytes if it is compressed; null if it is stored as received. */
       unpacked_length: integer().nullable(),
       /**
-       * Null after the retention time. Read and written through `bodies.ts` only. The last column, so that reading the small ones does
+       * Null after the retention time. Read and written through `packBody` and its siblings only. The last column, so that reading the small ones does
        * not walk the overflow pages of a large body.
        */
       body: blob().nullable(),
@@ -384,7 +383,7 @@ export const WORKSPACE_TABLES = {
       lane: text<Lane>(),
       /** When the first unsent difference arose: the time of the delivery that caused it. */
       since: bigint(),
-      /** When the change may be sent; also its place in the queue. Later events delay it a little: see `model/lane.ts`. */
+      /** When the change may be sent; also its place in the queue. Later events delay it a little: see `model/change.ts`. */
       due: bigint(),
       /** 2 for a finished item, which is sent a little before others; otherwise 1. */
       weight: integer(),

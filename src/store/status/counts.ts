@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely';
-import { type Dialect, dialectOf } from '../../platform/database/dialect.ts';
+import { type Dialect, dialectOf } from '../../platform/database/database-schema.ts';
 import type { Tables } from '../schema/tables.ts';
 import { flushRows } from '../unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from '../workspace-scope.ts';

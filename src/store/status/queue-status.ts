@@ -1,13 +1,18 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import type { ChangeState } from '../../model/change.ts';
+import { type ChangeState, entityLabel, LANES, type Lane } from '../../model/change.ts';
 import type { DeliveryState } from '../../model/delivery.ts';
-import { entityLabel } from '../../model/entity-label.ts';
-import { parseFailure } from '../../model/errors/sync-error.ts';
-import { LANES, type Lane } from '../../model/lane.ts';
-import { type ByWorkspace, countsByWorkspace, rowsOfEach, valuesOfEach, withoutWorkspace } from '../by-workspace.ts';
+import { parseFailure } from '../../model/errors.ts';
 import { ITEM_NAME } from '../items/items.ts';
 import { QUEUES, type Schema } from '../schema/tables.ts';
-import type { Scope, Sql } from '../workspace-scope.ts';
+import {
+  type ByWorkspace,
+  countsByWorkspace,
+  rowsOfEach,
+  type Scope,
+  type Sql,
+  valuesOfEach,
+  withoutWorkspace,
+} from '../workspace-scope.ts';
 import { type Counts, sumOf } from './counts.ts';
 import type { InboxStatus, OutboxStatus, TimeRange } from './status-shape.ts';
 

@@ -1,13 +1,11 @@
-import type { ChangeState, EntityKind } from '../../model/change.ts';
+import type { ChangeState, EntityKind, Lane } from '../../model/change.ts';
 import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
-import type { StoredFailure } from '../../model/errors/sync-error.ts';
-import type { Lane } from '../../model/lane.ts';
+import type { StoredFailure } from '../../model/errors.ts';
 import type { RefusedWebhook } from '../access/refused-requests.ts';
 import type { BackfillStatus } from '../connections/backfills.ts';
-import type { UnfinishedTasks } from '../tasks/unfinished-tasks.ts';
+import type { UnfinishedTasks } from '../tasks/stored-tasks.ts';
 import type { OptionalRoute, RecordsRoute } from '../workspace/server-capabilities.ts';
-import type { SweepPosition } from '../workspace/sweep-position.ts';
-import type { SweepReports } from '../workspace/workspace-sweeps.ts';
+import type { SweepPosition, SweepReports } from '../workspace/workspace-sweeps.ts';
 
 /**
  * The type of an example. Each part of the status is declared once, as an example with empty values. Its type follows from it, and so

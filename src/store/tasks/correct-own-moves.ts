@@ -1,18 +1,15 @@
 import type { Task } from '../../model/task.ts';
 import { namedStatus, type TaskStatuses } from '../../model/task-status.ts';
-import type { WrittenStatus } from '../../model/written-status.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import { piecesOf, yieldForRequests } from '../../platform/lib/yield.ts';
-import { type EntityRow, findEntities, json, saveEntity } from '../changes/entities.ts';
-import type { Store } from '../database.ts';
-import { type StoredBody, unpackBody } from '../deliveries/bodies.ts';
-import { CHUNK_SIZE, changeKeysInChunks } from '../in-chunks.ts';
+import type { WrittenStatus } from '../../model/written-task.ts';
+import type { Random } from '../../platform/lib/clock.ts';
+import { piecesOf, yieldForRequests } from '../../platform/lib/concurrency.ts';
+import { type EntityRow, findEntities, saveEntity } from '../changes/entities.ts';
+import { type StoredBody, unpackBody } from '../deliveries/inbox.ts';
 import { readMeta, writeMeta } from '../meta.ts';
 import { beginUnitOfWork, flushRows } from '../unit-of-work/unit-of-work.ts';
-import { appendAnswer, readAnswer, WORKSPACE } from '../workspace/workspace-answers.ts';
-import type { Scope } from '../workspace-scope.ts';
-import { tasksByIds } from './cached-tasks.ts';
-import { forgetContests } from './task-update-facts.ts';
+import { appendAnswer, readAnswer, WORKSPACE } from '../workspace/workspace-reads.ts';
+import { CHUNK_SIZE, changeKeysInChunks, json, type Scope, type Store } from '../workspace-scope.ts';
+import { forgetContests, tasksByIds } from './stored-tasks.ts';
 
 /** Name of the fact that stores when the states were corrected, epoch milliseconds. */
 const CORRECTED = 'own_moves_corrected';

@@ -1,6 +1,6 @@
 import { type CompiledQuery, sql } from 'kysely';
-import { dialectOf } from '../../platform/database/dialect.ts';
-import { piecesOf } from '../../platform/lib/yield.ts';
+import { dialectOf } from '../../platform/database/database-schema.ts';
+import { piecesOf } from '../../platform/lib/concurrency.ts';
 import type { Scope } from '../workspace-scope.ts';
 import { type AnyRow, CACHED_TABLES, type CachedTable, type CellValue } from './cached-tables.ts';
 

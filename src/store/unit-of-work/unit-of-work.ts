@@ -1,6 +1,6 @@
 // Design: src/decisions/batches.md
 
-import { createDataLoader } from '../../platform/lib/yield.ts';
+import { createDataLoader } from '../../platform/lib/concurrency.ts';
 import type { Scope } from '../workspace-scope.ts';
 import {
   type AnyRow,

@@ -1,7 +1,6 @@
-import { json } from '../changes/entities.ts';
 import { forgetMeta, PULL_REQUESTS_READ, readMeta, writeMeta } from '../meta.ts';
-import { readTaskUpdateFacts } from '../tasks/task-update-facts.ts';
-import type { Scope } from '../workspace-scope.ts';
+import { readTaskUpdateFacts } from '../tasks/stored-tasks.ts';
+import { json, type Scope } from '../workspace-scope.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
 
 /**

@@ -1,8 +1,6 @@
 import { entity } from '../../model/change.ts';
-import { type ByWorkspace, groupByWorkspace } from '../by-workspace.ts';
-import { json } from '../changes/entities.ts';
 import { forgetMeta, PULL_REQUESTS_READ, readMeta, writeMeta } from '../meta.ts';
-import type { Scope, Sql } from '../workspace-scope.ts';
+import { type ByWorkspace, groupByWorkspace, json, type Scope, type Sql } from '../workspace-scope.ts';
 
 /**
  * Facts about the server of a workspace: its routes, the fields that it accepts, whether it recognises a repeated link, and

@@ -3,7 +3,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import type { Item } from '../../model/item.ts';
 import type { ConnectionConfig } from '../../platform/config/schema.ts';
 import type { Schedule } from '../../platform/lib/scheduler.ts';
-import type { StoredBody } from '../../store/deliveries/bodies.ts';
+import type { StoredBody } from '../../store/deliveries/inbox.ts';
 import type { WakeSignals, WorkspaceContext } from '../../store/workspace-context.ts';
 import type { NameBindings } from './name-bindings.ts';
 import type { Pauses } from './pauses.ts';

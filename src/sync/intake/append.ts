@@ -1,12 +1,11 @@
 // Design: src/decisions/webhooks.md
 
 import { beginOf, decisionOf } from '../../model/delivery.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { isDeadlock } from '../../platform/database/database-fault.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { Span } from '../../platform/lib/tracer.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import type { Clock, WakeSignal } from '../../platform/lib/clock.ts';
+import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
+import type { Span } from '../../platform/lib/telemetry.ts';
 import {
   type AppendedRow,
   appendForWorkspaces,

@@ -1,10 +1,9 @@
 import type { HistoryPage } from '../../connectors/connector.ts';
 import { undefinedOn } from '../../connectors/kit/refusal.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
-import { onClockSetBack } from '../../platform/lib/clock.ts';
+import { asSyncError, type SyncError } from '../../model/errors.ts';
+import { createWakeSignal, onClockSetBack, type WakeSignal } from '../../platform/lib/clock.ts';
+import { LARGE } from '../../platform/lib/concurrency.ts';
 import { NO_PAGES, type PageTrail } from '../../platform/lib/page-trail.ts';
-import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { LARGE } from '../../platform/lib/yield.ts';
 import {
   advanceBackfill,
   type BackfillBounds,
@@ -16,7 +15,7 @@ import {
   postponeBackfill,
   splitBackfill,
 } from '../../store/connections/backfills.ts';
-import { packBodyAsync, type StoredBody } from '../../store/deliveries/bodies.ts';
+import { packBodyAsync, type StoredBody } from '../../store/deliveries/inbox.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { appendRead, endlessList, type PageSelection, readPages } from './read-pages.ts';

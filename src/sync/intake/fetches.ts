@@ -1,9 +1,6 @@
 import type { Fetched, Known } from '../../connectors/connector.ts';
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, type StoredFailure, type SyncError } from '../../model/errors/sync-error.ts';
-import type { Cancel } from '../../platform/lib/clock.ts';
-import { backoff } from '../../platform/lib/random.ts';
-import { createWakeSignal } from '../../platform/lib/wake-signal.ts';
+import { asSyncError, type ErrorCode, type StoredFailure, type SyncError } from '../../model/errors.ts';
+import { backoff, type Cancel, createWakeSignal } from '../../platform/lib/clock.ts';
 import { fetchKey, importKey } from '../../store/deliveries/inbox.ts';
 import {
   dropOrphanFetches,

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import type { AccessTokens, OAuthGrant } from '../../connectors/connector.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { errorOfStatus } from '../../connectors/kit/refusal.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { HttpAnswer, HttpClient } from '../../platform/http/http-client.ts';
 import { parseJson } from '../../platform/http/parse-json.ts';
-import { errorOfStatus } from '../../platform/http/provider-errors.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { SealError, type SecretBox } from '../../platform/lib/secret-box.ts';
 import {

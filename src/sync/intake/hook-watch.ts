@@ -1,5 +1,5 @@
 import type { HookState } from '../../connectors/connector.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import { redeliveryCursor, saveRedeliveryCursor } from '../../store/meta.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';

@@ -1,11 +1,10 @@
 import type { Fetched } from '../../connectors/connector.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { forPurpose, type Purpose } from '../../connectors/kit/refusal.ts';
+import { asSyncError } from '../../model/errors.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
-import { forPurpose, type Purpose } from '../../platform/lib/purpose.ts';
 import type { Job, Stage } from '../../platform/lib/scheduler.ts';
 import { entitiesOf } from '../../store/changes/entities.ts';
-import type { Store } from '../../store/database.ts';
 import {
   findItems,
   isUnverified,
@@ -15,6 +14,7 @@ import {
   type UnverifiedPosition,
   unverifiedAfter,
 } from '../../store/items/items.ts';
+import type { Store } from '../../store/workspace-scope.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { MOST_ATTEMPTS, retryPause } from './pauses.ts';
 import { appendRead, waitWhilePaused } from './read-pages.ts';

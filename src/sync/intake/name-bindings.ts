@@ -1,5 +1,5 @@
 import type { Connection, Connector } from '../../connectors/connector.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { afterLookup, afterReport, type Binding, type NamedUnit } from '../../model/names.ts';
 import {
   loadNames,
@@ -8,8 +8,8 @@ import {
   saveName,
   storedUnits,
 } from '../../store/connections/scope-names.ts';
-import type { Store } from '../../store/database.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { Store } from '../../store/workspace-scope.ts';
 import { affectsAllUnits } from './pauses.ts';
 
 /**

@@ -1,10 +1,8 @@
 import type { Connection } from '../../connectors/connector.ts';
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, type ErrorCode, SyncError } from '../../model/errors.ts';
 import type { HttpClient } from '../../platform/http/http-client.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
+import { backoff, type Clock, type Random } from '../../platform/lib/clock.ts';
 import { duration } from '../../platform/lib/quantities.ts';
-import { backoff, type Random } from '../../platform/lib/random.ts';
 
 /** Failures of a credential, of a limit, and of this machine. All other failures concern only the requested unit. */
 const FAILURES_OF_ALL_UNITS: ReadonlySet<ErrorCode> = new Set([

@@ -2,7 +2,7 @@
 
 import type { PollPage, PollPosition } from '../../connectors/connector.ts';
 import { omitUndefined } from '../../connectors/kit/payload.ts';
-import { formatFailure, SyncError } from '../../model/errors/sync-error.ts';
+import { formatFailure, SyncError } from '../../model/errors.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
 import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
 import {

@@ -1,6 +1,6 @@
 // Design: src/decisions/polls-and-walks.md
 
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import {
   type Extended,
@@ -12,7 +12,7 @@ import {
 } from '../../platform/lib/page-trail.ts';
 import { ALL_UNITS } from '../../store/connections/unit-states.ts';
 import { type AppendedRow, appendDeliveries, type NewDelivery } from '../../store/deliveries/append-deliveries.ts';
-import { packBodyAsync } from '../../store/deliveries/bodies.ts';
+import { packBodyAsync } from '../../store/deliveries/inbox.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { IntakeContext } from './active-connection.ts';
 import { readSpan } from './append.ts';

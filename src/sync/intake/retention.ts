@@ -1,17 +1,16 @@
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Job } from '../../platform/lib/scheduler.ts';
 import {
   type AdaptiveBatchSize,
   createAdaptiveBatchSize,
   piecesOf,
   yieldForRequests,
-} from '../../platform/lib/yield.ts';
+} from '../../platform/lib/concurrency.ts';
+import type { Job } from '../../platform/lib/scheduler.ts';
+import type { Logger } from '../../platform/lib/telemetry.ts';
 import { deleteAudit } from '../../store/access/audit-rows.ts';
 import { deleteRequests, withOldRequests } from '../../store/changes/requests.ts';
-import type { Store } from '../../store/database.ts';
 import {
   deleteDeliveries,
   deleteTombstones,
@@ -21,7 +20,7 @@ import {
   withOldTombstones,
 } from '../../store/installation/deletions.ts';
 import { deleteQuotaUse, withOldQuotaUse } from '../../store/quota/ledger.ts';
-import type { Scope, Sql } from '../../store/workspace-scope.ts';
+import type { Scope, Sql, Store } from '../../store/workspace-scope.ts';
 
 /** An open workspace, and how long its rows are kept, milliseconds. */
 export interface RetainedWorkspace {

@@ -1,12 +1,11 @@
 import type { SweepPage } from '../../connectors/connector.ts';
 import { undefinedOn } from '../../connectors/kit/refusal.ts';
-import { formatFailure } from '../../model/errors/sync-error.ts';
+import { formatFailure } from '../../model/errors.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
-import { sleep } from '../../platform/lib/clock.ts';
+import { sleep, type WakeSignal } from '../../platform/lib/clock.ts';
+import { piecesOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import type { PageTrail } from '../../platform/lib/page-trail.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { piecesOf, yieldToEventLoop } from '../../platform/lib/yield.ts';
 import {
   ALL_UNITS,
   forgetOtherSweeps,

@@ -3,13 +3,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Connector, VerifiedRequest, WebhookRequest } from '../../connectors/connector.ts';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { createAddressGuard, groupOfAddress } from '../../platform/http/address-guard.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
+import { createAddressGuard, groupOfAddress } from '../../platform/http/addresses.ts';
 import type { Server, ServerReply } from '../../platform/http/server.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
 import type { Appended, AppendedRow } from '../../store/deliveries/append-deliveries.ts';
-import { packBodyAsync } from '../../store/deliveries/bodies.ts';
+import { packBodyAsync } from '../../store/deliveries/inbox.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { type Collector, receiveSpan } from './append.ts';
 

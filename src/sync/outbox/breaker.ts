@@ -1,4 +1,4 @@
-import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { SyncError } from '../../model/errors.ts';
 import type { PreparedRequest } from './request.ts';
 
 /**

@@ -1,6 +1,6 @@
 // Design: src/decisions/changes.md
 
-import { debounceOf } from '../../model/lane.ts';
+import { debounceOf } from '../../model/change.ts';
 import { onClockSetBack } from '../../platform/lib/clock.ts';
 import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/changes/next-change.ts';
 import { clampFutureTimestamps } from '../../store/installation/clock-changes.ts';

@@ -1,6 +1,6 @@
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
-import { type EntityRow, findEntity, json, linkedItems, removeOrTombstone } from '../../store/changes/entities.ts';
+import { type EntityRow, findEntity, linkedItems, removeOrTombstone } from '../../store/changes/entities.ts';
 import { type Eligibility, nextChange } from '../../store/changes/next-change.ts';
 import {
   addDifference,
@@ -14,12 +14,11 @@ import {
 import { nextRevision } from '../../store/changes/revision.ts';
 import { pendingConnections } from '../../store/deliveries/inbox.ts';
 import { findItems, isUnverified, itemName } from '../../store/items/items.ts';
+import { readTaskUpdateFacts, refusalOfStatus } from '../../store/tasks/stored-tasks.ts';
 import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/tasks/task-creations.ts';
-import { readTaskUpdateFacts, refusalOfStatus } from '../../store/tasks/task-update-facts.ts';
 import { linksAreIdempotent, routeOffUntil, taskUpdatesOffUntil } from '../../store/workspace/server-capabilities.ts';
-import { WORKSPACE } from '../../store/workspace/workspace-answers.ts';
-import { lastLinksRead } from '../../store/workspace/workspace-reads.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { lastLinksRead, WORKSPACE } from '../../store/workspace/workspace-reads.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import type { Slot } from '../quota/slot.ts';
 import type { ChangeScheduler, NextChange } from './change-scheduler.ts';
 import type { OutboxContext } from './outbox-context.ts';

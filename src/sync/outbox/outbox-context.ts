@@ -1,6 +1,6 @@
-import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { SyncError } from '../../model/errors.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
-import type { UpdateForm } from '../../store/tasks/task-update-facts.ts';
+import type { UpdateForm } from '../../store/tasks/stored-tasks.ts';
 import type { WakeSignals, WorkspaceContext } from '../../store/workspace-context.ts';
 import type { SendContext, WorkspaceClient } from '../../workspace-api/typed-client.ts';
 import type { Throttle } from '../quota/throttle.ts';

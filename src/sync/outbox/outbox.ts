@@ -1,9 +1,7 @@
 import type { Action } from '../../model/change.ts';
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
-import { sleep } from '../../platform/lib/clock.ts';
-import { waitForWork } from '../../platform/lib/wake-signal.ts';
-import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { asSyncError, type ErrorCode, type SyncError, wasSent } from '../../model/errors.ts';
+import { sleep, waitForWork } from '../../platform/lib/clock.ts';
+import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import type { DueChange } from '../../store/changes/next-change.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import type { Scope } from '../../store/workspace-scope.ts';

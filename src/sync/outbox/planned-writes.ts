@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Action, EntityKind } from '../../model/change.ts';
-import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import { writesAfter } from '../../store/changes/outbox-rows.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { type PreparedRequest, writeFor } from './request.ts';

@@ -1,12 +1,11 @@
 import { entity as entityName, type RequestOutcome } from '../../model/change.ts';
 import type { ListPage } from '../../model/delivery.ts';
-import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { SyncError } from '../../model/errors.ts';
 import type { TaskUpdate } from '../../model/task.ts';
-import { findEntity, json, linksOfTask, saveEntity } from '../../store/changes/entities.ts';
+import { findEntity, linksOfTask, saveEntity } from '../../store/changes/entities.ts';
 import { findChange, findChanges, removeChange, updateChange } from '../../store/changes/outbox-rows.ts';
-import { isTaskCached } from '../../store/tasks/cached-tasks.ts';
+import { isTaskCached, noteIfMatchRefused, noteStatusRefused } from '../../store/tasks/stored-tasks.ts';
 import { noteCreationRefused, resumeAfterCreation } from '../../store/tasks/task-creations.ts';
-import { noteIfMatchRefused, noteStatusRefused } from '../../store/tasks/task-update-facts.ts';
 import {
   noteListRefused,
   noteRecordRefused,
@@ -17,9 +16,13 @@ import {
   routeOffUntil,
   wasAnsweredRecently,
 } from '../../store/workspace/server-capabilities.ts';
-import { appendAnswer } from '../../store/workspace/workspace-answers.ts';
-import { enqueueReads, enqueueTaskListRead, tasksWereRead } from '../../store/workspace/workspace-reads.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import {
+  appendAnswer,
+  enqueueReads,
+  enqueueTaskListRead,
+  tasksWereRead,
+} from '../../store/workspace/workspace-reads.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import { isCredentialRefused, PROBE_EVERY } from './breaker.ts';
 import { MAX_BLOCK } from './claim.ts';
 import { LISTS, type ListPosition } from './list-pages.ts';

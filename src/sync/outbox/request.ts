@@ -1,16 +1,16 @@
 import { type Action, branchOfRecordsRead, entity as entityName, type RequestOutcome } from '../../model/change.ts';
 import { DECISION, decisionOf, traceOf } from '../../model/delivery.ts';
-import type { ObservedFields } from '../../model/synced-fields.ts';
 import { itemLineIn, type TaskUpdate } from '../../model/task.ts';
-import type { Span, SpanName } from '../../platform/lib/tracer.ts';
-import { type EntityRow, json, saveEntity } from '../../store/changes/entities.ts';
+import type { ObservedFields } from '../../model/written-task.ts';
+import type { Span, SpanName } from '../../platform/lib/telemetry.ts';
+import { type EntityRow, saveEntity } from '../../store/changes/entities.ts';
 import type { OutboxRow } from '../../store/changes/outbox-rows.ts';
 import type { addRequest } from '../../store/changes/requests.ts';
-import { taskOfSource } from '../../store/tasks/cached-tasks.ts';
+import { taskOfSource } from '../../store/tasks/stored-tasks.ts';
 import { creationBody } from '../../store/tasks/task-creations.ts';
 import { type OptionalRoute, routeOffUntil } from '../../store/workspace/server-capabilities.ts';
 import { requestTaskList } from '../../store/workspace/workspace-reads.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import { ROUTES, type RouteName } from '../../workspace-api/contract.ts';
 
 /** A claimed request. The outbox row stores it as JSON while it is in flight. */

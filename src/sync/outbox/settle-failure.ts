@@ -1,10 +1,10 @@
 import { settlement } from '../../model/change.ts';
-import { type SyncError, wasSent } from '../../model/errors/sync-error.ts';
-import { backoff, type Random } from '../../platform/lib/random.ts';
+import { type SyncError, wasSent } from '../../model/errors.ts';
+import { backoff, type Random } from '../../platform/lib/clock.ts';
 import { findEntity } from '../../store/changes/entities.ts';
 import { updateChange } from '../../store/changes/outbox-rows.ts';
 import { addRequest } from '../../store/changes/requests.ts';
-import { appendAnswer } from '../../store/workspace/workspace-answers.ts';
+import { appendAnswer } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { isCredentialRefused, isWorkspaceRefusal, PROBE_EVERY } from './breaker.ts';
 import { MAX_BLOCK } from './claim.ts';

@@ -1,5 +1,6 @@
 import {
   type Action,
+  debounceOf,
   effectOf,
   entity as entityName,
   SETTLE_AFTER,
@@ -7,13 +8,11 @@ import {
   type Written,
 } from '../../model/change.ts';
 import type { ListPage } from '../../model/delivery.ts';
-import { debounceOf } from '../../model/lane.ts';
-import { afterFields } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
-import { afterUpdate, type WrittenStatus } from '../../model/written-status.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import { type EntityRow, findEntity, json, saveEntity } from '../../store/changes/entities.ts';
+import { afterFields, afterUpdate, type WrittenStatus } from '../../model/written-task.ts';
+import type { Random } from '../../platform/lib/clock.ts';
+import { type EntityRow, findEntity, saveEntity } from '../../store/changes/entities.ts';
 import {
   findChange,
   type OutboxRow,
@@ -25,7 +24,7 @@ import {
 import { addRequest } from '../../store/changes/requests.ts';
 import { currentRevision } from '../../store/changes/revision.ts';
 import { isReadAfterRestore } from '../../store/items/mark-unverified.ts';
-import { saveUpdatedStatus } from '../../store/tasks/cached-tasks.ts';
+import { saveUpdatedStatus } from '../../store/tasks/stored-tasks.ts';
 import { noteCreationPassed, resumeAfterCreation } from '../../store/tasks/task-creations.ts';
 import {
   closeIfRefusedEarly,
@@ -35,10 +34,9 @@ import {
   noteRecordTaken,
   noteRouteAnswered,
 } from '../../store/workspace/server-capabilities.ts';
-import { appendAnswer } from '../../store/workspace/workspace-answers.ts';
-import { enqueueTaskListRead, requestTaskReads } from '../../store/workspace/workspace-reads.ts';
+import { appendAnswer, enqueueTaskListRead, requestTaskReads } from '../../store/workspace/workspace-reads.ts';
 import { findRunningSweep, recordsSwept } from '../../store/workspace/workspace-sweeps.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
 import type { OutboxContext } from './outbox-context.ts';
 import { historyRow, OPTIONAL_READS, type PreparedRequest } from './request.ts';

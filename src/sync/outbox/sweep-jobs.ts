@@ -1,18 +1,20 @@
 import { entity } from '../../model/change.ts';
 import { sleep } from '../../platform/lib/clock.ts';
+import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import type { Job, Schedule } from '../../platform/lib/scheduler.ts';
-import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import { findChange } from '../../store/changes/outbox-rows.ts';
 import { readRecordsRoute } from '../../store/workspace/server-capabilities.ts';
+import { enqueueReads } from '../../store/workspace/workspace-reads.ts';
 import {
+  beginSweep,
   nextSweepStep,
   readSweepPosition,
+  recordsSwept,
   SWEEP_START,
+  type Sweep,
   type SweepPosition,
   writeSweepPosition,
-} from '../../store/workspace/sweep-position.ts';
-import { enqueueReads } from '../../store/workspace/workspace-reads.ts';
-import { beginSweep, recordsSwept, type Sweep } from '../../store/workspace/workspace-sweeps.ts';
+} from '../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { QuotaOptions } from '../quota/limits.ts';
 import type { OutboxContext } from './outbox-context.ts';

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isSameField } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
+import { isSameField } from '../../model/written-task.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { namesIn } from '../../platform/lib/shape.ts';
-import type { TaskUpdateFacts, UpdateForm } from '../../store/tasks/task-update-facts.ts';
+import type { TaskUpdateFacts, UpdateForm } from '../../store/tasks/stored-tasks.ts';
 import { apiOverrides } from '../../workspace-api/contract.ts';
 
 export type TaskFields = Readonly<Record<string, unknown>>;

@@ -1,23 +1,23 @@
 // Design: src/decisions/task-updates.md
 
 import { entity } from '../../model/change.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { afterAnswer, observeFields, withoutTheirs } from '../../model/synced-fields.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
+import { afterAnswer, observeFields, withoutTheirs } from '../../model/written-task.ts';
 import { findChanges, updateChange } from '../../store/changes/outbox-rows.ts';
 import { addRequest } from '../../store/changes/requests.ts';
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
-import { cachedStatus } from '../../store/tasks/cached-tasks.ts';
 import {
   type AcceptedUpdate,
+  cachedStatus,
   noteFieldsCleared,
   noteReadOnlyRefused,
   noteUpdateAccepted,
   readTaskUpdateFacts,
   switchUpdatesOff,
   type TaskUpdateFacts,
-} from '../../store/tasks/task-update-facts.ts';
+} from '../../store/tasks/stored-tasks.ts';
 import { noteRouteAnswered } from '../../store/workspace/server-capabilities.ts';
 import { isOff } from '../../store/workspace/server-facts.ts';
 import type { Scope } from '../../store/workspace-scope.ts';

@@ -1,8 +1,7 @@
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import type { Lane } from '../../model/lane.ts';
+import type { Lane } from '../../model/change.ts';
+import type { ErrorCode } from '../../model/errors.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import { backoff } from '../../platform/lib/random.ts';
+import { backoff, type Clock } from '../../platform/lib/clock.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';

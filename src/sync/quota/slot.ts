@@ -1,9 +1,8 @@
-import { asSyncError } from '../../model/errors/sync-error.ts';
-import { createTransitionLogger } from '../../platform/lib/logger.ts';
-import type { Store } from '../../store/database.ts';
+import { asSyncError } from '../../model/errors.ts';
+import { createTransitionLogger } from '../../platform/lib/telemetry.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../store/meta.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import type { Scope, Store } from '../../store/workspace-scope.ts';
 import {
   type CooldownControl,
   type ObservedUse,

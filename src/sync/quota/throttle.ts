@@ -1,7 +1,7 @@
 // Design: src/decisions/quota.md
 
-import { SyncError } from '../../model/errors/sync-error.ts';
-import type { Lane } from '../../model/lane.ts';
+import type { Lane } from '../../model/change.ts';
+import { SyncError } from '../../model/errors.ts';
 import { withinCap } from '../../model/windows.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';

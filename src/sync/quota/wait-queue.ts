@@ -1,5 +1,5 @@
 import PQueue from 'p-queue';
-import { LANES, type Lane } from '../../model/lane.ts';
+import { LANES, type Lane } from '../../model/change.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
 
 export interface SlotRequest {

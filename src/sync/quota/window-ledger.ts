@@ -1,5 +1,5 @@
 import { CALLERS, readCaller } from '../../model/caller.ts';
-import type { Lane } from '../../model/lane.ts';
+import type { Lane } from '../../model/change.ts';
 import { addCompletion, forgetBefore, UNKNOWN_GRACE, type Window, type WindowUse } from '../../model/windows.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';

@@ -1,5 +1,5 @@
 import type { Translation } from '../../connectors/connector.ts';
-import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { SyncError } from '../../model/errors.ts';
 import type { ItemKey, ItemReference } from '../../model/item.ts';
 import { isEcho } from '../../model/notice.ts';
 import {
@@ -14,8 +14,7 @@ import { findItems } from '../../store/items/items.ts';
 import { currentComment, prefetchNotices } from '../../store/items/notices.ts';
 import { areTasksUnverified, delayCreations } from '../../store/tasks/task-creations.ts';
 import { beginUnitOfWork, flushRows, prefetch } from '../../store/unit-of-work/unit-of-work.ts';
-import type { Answer } from '../../store/workspace/workspace-answers.ts';
-import { enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
+import { type Answer, enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply-answer.ts';
 import { BatchItems, itemsIn } from './apply-items.ts';

@@ -6,17 +6,15 @@ import {
   type EntityRow,
   findEntity,
   forgetEntity,
-  json,
   linksOfItem,
   saveEntity,
 } from '../../store/changes/entities.ts';
 import { dropDifference, findChange } from '../../store/changes/outbox-rows.ts';
 import { mayUpdate } from '../../store/changes/revision.ts';
 import { runSequentially } from '../../store/unit-of-work/unit-of-work.ts';
-import type { Answer } from '../../store/workspace/workspace-answers.ts';
-import { enqueueReads } from '../../store/workspace/workspace-reads.ts';
+import { type Answer, enqueueReads } from '../../store/workspace/workspace-reads.ts';
 import { addFindings } from '../../store/workspace/workspace-sweeps.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import { documentShape, listedDocuments } from './answers/shapes.ts';
 import type { AnswerContext, Evaluation } from './context.ts';
 import { enqueueChange } from './enqueue.ts';

@@ -1,8 +1,7 @@
 // Design: src/decisions/guard.md
 
-import { EFFECTS, type Effect, type EntityKind } from '../../model/change.ts';
+import { debounceOf, dueAfter, EFFECTS, type Effect, type EntityKind, type Lane } from '../../model/change.ts';
 import { type Item, type ItemKey, isFinished } from '../../model/item.ts';
-import { debounceOf, dueAfter, type Lane } from '../../model/lane.ts';
 import {
   applyGuard,
   countCreations,

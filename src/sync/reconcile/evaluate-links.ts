@@ -1,20 +1,18 @@
 import { entity, undoableFrom, type Written } from '../../model/change.ts';
-import type { Item } from '../../model/item.ts';
-import { externalIdOf, type LinkReason } from '../../model/link.ts';
+import { externalIdOf, type Item, type LinkReason } from '../../model/item.ts';
 import { cut, LONGEST_TITLE } from '../../model/text-limits.ts';
 import {
   blankEntity,
   type EntityRow,
   findEntity,
-  json,
   linksOfItem,
   removeOrTombstone,
   saveEntity,
 } from '../../store/changes/entities.ts';
 import { dropDifference, findChange, findChanges } from '../../store/changes/outbox-rows.ts';
 import { currentRevision } from '../../store/changes/revision.ts';
-import { existingTasks, taskOfSource } from '../../store/tasks/cached-tasks.ts';
-import type { Scope } from '../../store/workspace-scope.ts';
+import { existingTasks, taskOfSource } from '../../store/tasks/stored-tasks.ts';
+import { json, type Scope } from '../../store/workspace-scope.ts';
 import type { Evaluation } from './context.ts';
 import { enqueueChange, enqueueDifference } from './enqueue.ts';
 import { type KnownRecord, recordEntity } from './evaluate-record.ts';

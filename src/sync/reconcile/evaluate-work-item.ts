@@ -6,7 +6,7 @@ import { dropDifference, findChange, removeChange } from '../../store/changes/ou
 import { itemsNaming, passItemNames, saveItemNames } from '../../store/items/item-names.ts';
 import { readEvaluatedTasks, saveEvaluatedTasks } from '../../store/items/items.ts';
 import { triageSince } from '../../store/meta.ts';
-import { taskOfSource } from '../../store/tasks/cached-tasks.ts';
+import { taskOfSource } from '../../store/tasks/stored-tasks.ts';
 import type { Evaluation } from './context.ts';
 import { enqueueChange } from './enqueue.ts';
 import { tasksOfItem } from './evaluate-links.ts';

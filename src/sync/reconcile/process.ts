@@ -1,10 +1,9 @@
 import { BEGIN, decisionOf } from '../../model/delivery.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { ItemKey } from '../../model/item.ts';
 import { DatabaseFault } from '../../platform/database/database-fault.ts';
-import type { Meter } from '../../platform/lib/meter.ts';
-import type { Span } from '../../platform/lib/tracer.ts';
-import { createAdaptiveBatchSize, yieldForRequests, yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { createAdaptiveBatchSize, yieldForRequests, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
+import type { Meter, Span } from '../../platform/lib/telemetry.ts';
 import {
   countAttempt,
   type DeliveryOutcome,

@@ -1,8 +1,7 @@
-import { asSyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors.ts';
 import { USUAL_ID_PREFIXES } from '../../model/task.ts';
-import { sleep } from '../../platform/lib/clock.ts';
-import { backoff } from '../../platform/lib/random.ts';
-import { createAdaptiveBatchSize, yieldForRequests } from '../../platform/lib/yield.ts';
+import { backoff, sleep } from '../../platform/lib/clock.ts';
+import { createAdaptiveBatchSize, yieldForRequests } from '../../platform/lib/concurrency.ts';
 import { entitiesOf, findEntities } from '../../store/changes/entities.ts';
 import { changesAfter } from '../../store/changes/outbox-rows.ts';
 import { pendingDeliveries } from '../../store/deliveries/inbox.ts';

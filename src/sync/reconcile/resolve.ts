@@ -1,6 +1,6 @@
-import type { Intent, LinkReason } from '../../model/link.ts';
+import type { Intent, LinkReason } from '../../model/item.ts';
 import { itemsNamed, type NamedItem, readMentions, saveMentions } from '../../store/items/item-names.ts';
-import { existingTasks, tasksByKeys } from '../../store/tasks/cached-tasks.ts';
+import { existingTasks, tasksByKeys } from '../../store/tasks/stored-tasks.ts';
 import type { Evaluation } from './context.ts';
 import { tasksOfItem } from './evaluate-links.ts';
 import type { Mention } from './link-rules/link-rules.ts';

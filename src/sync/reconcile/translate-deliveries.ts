@@ -1,11 +1,11 @@
 import type { Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
+import { LARGE } from '../../platform/lib/concurrency.ts';
 import { withStorableTexts } from '../../platform/lib/text.ts';
-import { LARGE } from '../../platform/lib/yield.ts';
 import { costlyParts, type PendingDelivery, type RejectedPart } from '../../store/deliveries/inbox.ts';
-import { type Answer, readAnswer, WORKSPACE } from '../../store/workspace/workspace-answers.ts';
+import { type Answer, readAnswer, WORKSPACE } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { PageElement, ReconcileConnection, ReconcileConnections, WorkerTranslator } from './context.ts';
 import { translateEvent } from './workspace-events.ts';

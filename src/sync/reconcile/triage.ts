@@ -1,5 +1,4 @@
 import { configuredState, type Item, movedToOf, type WorkItem } from '../../model/item.ts';
-import { type ItemFields, SYNC_FIELDS, type SyncField } from '../../model/synced-fields.ts';
 import {
   fillTemplate,
   itemLine,
@@ -8,6 +7,7 @@ import {
   withItemLine,
 } from '../../model/task.ts';
 import { beginningOf, cut, isBlank, LONGEST_TEXT, LONGEST_TITLE } from '../../model/text-limits.ts';
+import { type ItemFields, SYNC_FIELDS, type SyncField } from '../../model/written-task.ts';
 import { createGlob, createPattern, type Pattern, type PatternText } from '../../platform/lib/pattern.ts';
 
 type Names = readonly string[];

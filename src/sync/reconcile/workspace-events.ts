@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Delivery } from '../../model/delivery.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
-import type { Answer } from '../../store/workspace/workspace-answers.ts';
+import { SyncError } from '../../model/errors.ts';
+import type { Answer } from '../../store/workspace/workspace-reads.ts';
 import { linkShape, listedDocument, type NamedResources, recordShape, taskShape } from './answers/shapes.ts';
 
 /** The content of a workspace event in the form of an answer, or the reason why the event has no effect. */

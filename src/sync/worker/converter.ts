@@ -1,16 +1,15 @@
 import type { Connector } from '../../connectors/connector.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { LoadedConfig } from '../../platform/config/load.ts';
-import type { HttpAnswer, HttpClient, HttpRequest } from '../../platform/http/http-client.ts';
-import { isSuccess } from '../../platform/http/semantics.ts';
+import { type HttpAnswer, type HttpClient, type HttpRequest, isSuccess } from '../../platform/http/http-client.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
+import { LARGE, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import { createWorkerHost, OverBudget, type WorkBudget } from '../../platform/lib/worker-host.ts';
-import { LARGE, yieldToEventLoop } from '../../platform/lib/yield.ts';
-import type { StoredBody } from '../../store/deliveries/bodies.ts';
+import type { StoredBody } from '../../store/deliveries/inbox.ts';
 import type { RouteName } from '../../workspace-api/contract.ts';
-import type { ReadLarge } from '../../workspace-api/large-answers.ts';
+import type { ReadLarge } from '../../workspace-api/typed-client.ts';
 import {
   performTask,
   type TaskInput,
@@ -85,12 +84,12 @@ function converterOver({ perform, close }: TaskRunner) {
     /** Returns each element of a page as a page of its own; empty if the body is no page. */
     parts: (task: TaskInput<'parts'>) => run('parts', task, sizeOf(task.body)),
     /**
-     * Returns the fields of a JSON body that the shape names, with long texts set apart (`platform/lib/json-apart.ts`).
+     * Returns the fields of a JSON body that the shape names, with long texts set apart (`platform/lib/shape.ts`).
      * The caller must not use the bytes afterwards. Throws `answer_malformed`, `answer_too_large`, `over_budget`.
      */
     read: async (bytes: Buffer, keep: Shape | true) => (await run('read', { bytes, keep }, bytes.length)).content,
     /**
-     * Parses an answer of the workspace (`workspace-api/large-answers.ts`). The caller must not use the bytes afterwards.
+     * Parses an answer of the workspace (`workspace-api/typed-client.ts`). The caller must not use the bytes afterwards.
      * Throws `answer_malformed`, `over_budget`.
      */
     answer: async (route: RouteName, bytes: Buffer) => (await run('answer', { route, bytes }, bytes.length)).content,

@@ -1,18 +1,17 @@
 import { hash } from 'node:crypto';
 import type { Connector } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { NamedUnit, Names } from '../../model/names.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
 import { type LoadedConfig, type LoadInput, loadConfig, readConfigText } from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
-import { keepApart, TooMuch } from '../../platform/lib/json-apart.ts';
 import { type KnownFiles, knownFiles } from '../../platform/lib/regular-files.ts';
-import type { Shape } from '../../platform/lib/shape.ts';
-import { type StoredBody, unpackBody } from '../../store/deliveries/bodies.ts';
+import { keepApart, type Shape, TooMuch } from '../../platform/lib/shape.ts';
+import { type StoredBody, unpackBody } from '../../store/deliveries/inbox.ts';
 import { apiOverrides, type RouteName } from '../../workspace-api/contract.ts';
-import { readLargeAnswer } from '../../workspace-api/large-answers.ts';
+import { readLargeAnswer } from '../../workspace-api/typed-client.ts';
 
 /**
  * The work on bodies and configurations that may be large. Tasks and results can be cloned, so that another thread can

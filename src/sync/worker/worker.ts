@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 import { connectors } from '../../connectors/registry.ts';
-import { buffersOf } from '../../platform/lib/json-apart.ts';
+import { buffersOf } from '../../platform/lib/shape.ts';
 import { READY } from '../../platform/lib/worker-host.ts';
 import { performTask, type WorkerTask } from './thread-tasks.ts';
 

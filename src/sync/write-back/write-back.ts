@@ -1,12 +1,9 @@
 import { MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
+import { asSyncError, type ErrorCode, type SyncError, wasSent } from '../../model/errors.ts';
 import { type PostedComment, parseStatus } from '../../model/notice.ts';
-import { onClockSetBack } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import { backoff } from '../../platform/lib/random.ts';
+import { backoff, createWakeSignal, onClockSetBack, waitForWork } from '../../platform/lib/clock.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
-import { createWakeSignal, waitForWork } from '../../platform/lib/wake-signal.ts';
+import type { Logger } from '../../platform/lib/telemetry.ts';
 import { findItem, itemName, readFields } from '../../store/items/items.ts';
 import {
   beginNotice,

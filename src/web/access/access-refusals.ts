@@ -1,4 +1,4 @@
-import { asTyped, OWN_COMMAND } from '../../platform/lib/own-command.ts';
+import { asTyped, OWN_COMMAND } from '../../platform/lib/own-program.ts';
 import { html, type Markup } from '../html.ts';
 import { documentOf } from '../html-document.ts';
 

@@ -1,6 +1,6 @@
 import { createHmac, hash } from 'node:crypto';
 import type { Access } from '../../model/caller.ts';
-import { createAddressGuard } from '../../platform/http/address-guard.ts';
+import { createAddressGuard } from '../../platform/http/addresses.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { isSameSecret } from '../../platform/lib/digest.ts';
 import {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { cut } from '../../model/text-limits.ts';
-import { groupOfAddress } from '../../platform/http/address-guard.ts';
+import { groupOfAddress } from '../../platform/http/addresses.ts';
 import type { Server, ServerReply, ServerRequest } from '../../platform/http/server.ts';
 import type { Cancel } from '../../platform/lib/clock.ts';
 import { type RefusedRequest, storeRefused } from '../../store/access/refused-requests.ts';

@@ -1,7 +1,6 @@
 import type { ListedChange } from '../../admin/changes/waiting-changes.ts';
 import { type EntityNames, entityNamesOf } from '../../admin/items/human-names.ts';
-import { CHANGE_STATES, type ChangeState } from '../../model/change.ts';
-import { LANES, type Lane } from '../../model/lane.ts';
+import { CHANGE_STATES, type ChangeState, LANES, type Lane } from '../../model/change.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { chip, choiceOf, dataTable, html, lastSent, type Markup, type Tone, when } from '../html.ts';
 import { entityNoun, entityWords } from '../items/entity-words.ts';

@@ -2,7 +2,7 @@ import type { PostponedAction } from '../../admin/changes/postponed.ts';
 import { type EntityNames, entityNamesOf } from '../../admin/items/human-names.ts';
 import type { Cause } from '../../admin/status/status.ts';
 import type { HeldClass } from '../../model/change.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import type { HeldChanges } from '../../store/changes/held-changes.ts';
 import { troubles } from '../connections/connection-cards.ts';

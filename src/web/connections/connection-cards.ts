@@ -1,6 +1,6 @@
 import { type BackfillProgress, backfillProgress, canBackfill } from '../../admin/connections/connections.ts';
 import type { ConnectionStatus } from '../../admin/status/status.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { chip, copyable, html, type Markup, type Tone, when } from '../html.ts';
 import { actionForm, doneNote } from '../pages/page-actions.ts';

@@ -1,6 +1,6 @@
 import type { ShownItem, ShownItems } from '../../admin/items/item-timeline.ts';
 import { nextWords, reasonWords } from '../../model/workflow.ts';
-import { asTyped, ofWorkspace } from '../../platform/lib/own-command.ts';
+import { asTyped, ofWorkspace } from '../../platform/lib/own-program.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { deliveryTable, waterfall } from '../deliveries/delivery-table.ts';
 import { HELP_OF_REASONS } from '../help.ts';

@@ -2,7 +2,7 @@ import type { AdminOperation, Answered, Asked } from '../../admin/admin-operatio
 import type { PostponedRequest } from '../../admin/changes/postponed.ts';
 import type { Actor, OpenWorkspace } from '../../admin/open-workspace.ts';
 import { HELD_CLASSES } from '../../model/change.ts';
-import { SyncError } from '../../model/errors/sync-error.ts';
+import { SyncError } from '../../model/errors.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { wantedOf } from '../deliveries/delivery-table.ts';

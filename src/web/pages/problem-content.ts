@@ -1,6 +1,6 @@
 import type { Cause, ProcessStatus, WorkspaceStatus } from '../../admin/status/status.ts';
-import type { SyncError } from '../../model/errors/sync-error.ts';
-import { asTyped } from '../../platform/lib/own-command.ts';
+import type { SyncError } from '../../model/errors.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup, sign, type Tone, VERDICT_TONES, when } from '../html.ts';

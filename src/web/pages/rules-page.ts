@@ -1,8 +1,8 @@
 import { writtenConfiguration } from '../../admin/installation/effective-config.ts';
 import { describeLabEnd, laterCondition } from '../../admin/labels.ts';
 import type { LabReport, LabSample } from '../../admin/workspace/lab.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
-import { commandAsTyped } from '../../platform/lib/own-command.ts';
+import { asSyncError } from '../../model/errors.ts';
+import { commandAsTyped } from '../../platform/lib/own-program.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { chip, dataTable, fieldText, html, type Markup, type Tone, when } from '../html.ts';
 import { linkTo, mayAct, type PageContent, pathOf, request, type WorkspacePageContext } from './page-content.ts';

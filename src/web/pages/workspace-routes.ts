@@ -9,9 +9,9 @@ import {
   type ServedDaemon,
 } from '../../admin/status/whole-status.ts';
 import { canAccess } from '../../model/caller.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
-import { ofWorkspace } from '../../platform/lib/own-command.ts';
+import { ofWorkspace } from '../../platform/lib/own-program.ts';
 import { count } from '../../platform/lib/quantities.ts';
 import { actorOf, callerOf, formOf } from '../access/access-control.ts';
 import { changesPage } from '../changes/changes-page.ts';

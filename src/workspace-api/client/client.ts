@@ -1,5 +1,4 @@
-import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, SyncError, wasSent } from '../../model/errors/sync-error.ts';
+import { asSyncError, type ErrorCode, SyncError, wasSent } from '../../model/errors.ts';
 import {
   addCompletion,
   forgetBefore,
@@ -9,20 +8,25 @@ import {
   type WindowUse,
   windowOf,
 } from '../../model/windows.ts';
-import { createHttpClient } from '../../platform/http/http-client.ts';
-import { isSafe, isSuccess } from '../../platform/http/semantics.ts';
-import { type Clock, keepAlive, sleep, systemClock } from '../../platform/lib/clock.ts';
-import { silentMeter } from '../../platform/lib/meter.ts';
-import { backoff, type Random, systemRandom } from '../../platform/lib/random.ts';
-import { noSteps } from '../../platform/lib/steps.ts';
-import { failureOf } from '../answer.ts';
+import { createHttpClient, isSafe, isSuccess } from '../../platform/http/http-client.ts';
+import {
+  backoff,
+  type Clock,
+  keepAlive,
+  type Random,
+  sleep,
+  systemClock,
+  systemRandom,
+} from '../../platform/lib/clock.ts';
+import { noSteps, silentMeter } from '../../platform/lib/telemetry.ts';
 import type { Answered, Parameters, RouteName, Routes } from '../contract.ts';
-import type { Send } from '../exchange.ts';
 import {
   type ApiAnswer,
   type Cancellable,
   createSend,
   createWorkspaceClient,
+  failureOf,
+  type Send,
   type WorkspaceClient,
 } from '../typed-client.ts';
 
@@ -160,7 +164,7 @@ interface Page {
 type Cursor = { readonly cursor?: string } | undefined;
 
 /** `errorCode` is the workspace's own code, `code` ours; `retryAfter` in milliseconds. */
-export { SyncError as WorkspaceError } from '../../model/errors/sync-error.ts';
+export { SyncError as WorkspaceError } from '../../model/errors.ts';
 export type { ApiAnswer, Cancellable } from '../typed-client.ts';
 
 type Pacing = ReturnType<typeof createPacing>;

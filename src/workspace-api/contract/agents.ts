@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Route } from './route.ts';
-import { answered, asked, ID_PATTERN, listOf, openEnum, sent } from './value-schemas.ts';
+import { answered, asked, ID_PATTERN, listOf, openEnum, type Route, sent } from './route.ts';
 
 /** States of a session (W63). */
 export const SESSION_STATES = [

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Route } from './route.ts';
-import { answered, listOf, openEnum, sent } from './value-schemas.ts';
+import { answered, listOf, openEnum, type Route, sent } from './route.ts';
 
 /** W24. */
 const apiKey = z

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from './field-values.ts';
-import type { Route } from './route.ts';
-import { answered, asked, ID_PATTERN, LIMITS, listOf, openEnum, sent } from './value-schemas.ts';
+import { answered, asked, ID_PATTERN, LIMITS, listOf, openEnum, type Route, sent } from './route.ts';
 
 /** W45. Lists leave `content` out, which reads as null, unless `includeContent` asks for it. */
 const documentFields = z.looseObject({

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Route } from './route.ts';
-import { answered, sent } from './value-schemas.ts';
+import { answered, type Route, sent } from './route.ts';
 
 /** No parameters: `image/png`, `video/mp4`, `image/svg+xml`. */
 const MEDIA_TYPE = /^(image|video)\/[a-z0-9][a-z0-9.+_-]{0,99}$/;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { PROVIDERS, PULL_REQUEST_STATES } from './field-values.ts';
-import type { Route } from './route.ts';
-import { answered, asked, listOf, openEnum, sent } from './value-schemas.ts';
+import { answered, asked, listOf, openEnum, type Route, sent } from './route.ts';
 
 /** W57: a number is accepted, a string is returned. */
 const numberOrName = z.union([z.int().nonnegative().transform(String), sent.name]);

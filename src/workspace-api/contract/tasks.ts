@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { withKey } from '../../model/task.ts';
 import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from './field-values.ts';
-import type { Route } from './route.ts';
-import { answered, asked, ID_PATTERN, listOf, openEnum, sent } from './value-schemas.ts';
+import { answered, asked, ID_PATTERN, listOf, openEnum, type Route, sent } from './route.ts';
 
 /** Servers may have further statuses. */
 const statusName = sent.name.meta({ 'x-extensible-enum': TASK_STATUSES });

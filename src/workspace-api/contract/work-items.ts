@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Route } from './route.ts';
-import { answered, listOf, sent } from './value-schemas.ts';
+import { answered, listOf, type Route, sent } from './route.ts';
 
 /** W39. */
 const workItem = z

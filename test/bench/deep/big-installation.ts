@@ -4,7 +4,7 @@ import BetterSqlite from 'better-sqlite3';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { rulesOf } from '../../../src/daemon/sources.ts';
 import { loadConfig } from '../../../src/platform/config/load.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { openInstallation } from '../../../src/store/installation/installation.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';

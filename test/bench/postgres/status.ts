@@ -1,4 +1,4 @@
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { openSharedInstallation } from '../../../src/store/installation/installation.ts';
 import { readStatuses } from '../../../src/store/status/stored-status.ts';
 import { type Bench, expectPremise, figure, RUNS } from '../bench.ts';

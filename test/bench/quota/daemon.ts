@@ -1,12 +1,8 @@
 import { type PullRequest, pullRequestKey } from '../../../src/model/item.ts';
-import type { Clock } from '../../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import type { Random } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
-import type { Store } from '../../../src/store/database.ts';
+import { type Clock, createWakeSignal, type Random } from '../../../src/platform/lib/clock.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import type { Scope, Store } from '../../../src/store/workspace-scope.ts';
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
@@ -14,8 +10,13 @@ import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.
 import { PLAIN_RULES, type ReconcileConnection, type Rules } from '../../../src/sync/reconcile/context.ts';
 import { evaluate } from '../../../src/sync/reconcile/evaluate.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
-import type { ApiRequest, ApiResponse, Send } from '../../../src/workspace-api/exchange.ts';
-import { createWorkspaceClient, type SendContext } from '../../../src/workspace-api/typed-client.ts';
+import {
+  type ApiRequest,
+  type ApiResponse,
+  createWorkspaceClient,
+  type Send,
+  type SendContext,
+} from '../../../src/workspace-api/typed-client.ts';
 import { createChance } from './references/chance.ts';
 import type { Line } from './references/trace.ts';
 import type { Server } from './server.ts';

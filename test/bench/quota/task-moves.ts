@@ -1,6 +1,6 @@
-import { saveTask } from '../../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../../src/store/tasks/stored-tasks.ts';
 import { createRules } from '../../../src/sync/reconcile/context.ts';
-import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
+import type { ApiRequest } from '../../../src/workspace-api/typed-client.ts';
 import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import type { OpenedStore } from '../../support/harness/store.ts';
 import { type Bench, expectPremise, figuresOf, type Measured } from '../bench.ts';

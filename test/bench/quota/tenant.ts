@@ -1,5 +1,4 @@
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';

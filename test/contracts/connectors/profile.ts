@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Connector } from '../../../src/connectors/connector.ts';
 import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
-import type { ErrorCode } from '../../../src/model/errors/codes.ts';
+import type { ErrorCode } from '../../../src/model/errors.ts';
 import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
 
 type Headers = Readonly<Record<string, string>>;

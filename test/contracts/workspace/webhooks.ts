@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openServiceDatabase } from '../../../src/reference-service/storage/open-database.ts';
+import { openServiceDatabase } from '../../../src/reference-service/storage/transactions.ts';
 import { verifyWorkspaceWebhook } from '../../../src/workspace-api/contract.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { startWebhookReceiver } from '../../support/fakes/webhook-receiver.ts';

@@ -1,13 +1,11 @@
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
+import { SyncError } from '../../../src/model/errors.ts';
+import { createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import { addDifference } from '../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../src/store/database.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { bindServerFacts, writeServerFact } from '../../../src/store/workspace/server-facts.ts';
+import type { Store } from '../../../src/store/workspace-scope.ts';
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { claimChange } from '../../../src/sync/outbox/claim.ts';
@@ -15,8 +13,12 @@ import { createSender } from '../../../src/sync/outbox/outbox.ts';
 import type { OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
-import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
-import { createWorkspaceClient, type SendContext } from '../../../src/workspace-api/typed-client.ts';
+import {
+  type ApiRequest,
+  type ApiResponse,
+  createWorkspaceClient,
+  type SendContext,
+} from '../../../src/workspace-api/typed-client.ts';
 import { createTravellingClock } from '../fakes/travelling-clock.ts';
 
 const MINUTE = 60_000;

@@ -1,8 +1,7 @@
-import type { Lane } from '../../../src/model/lane.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import type { Store } from '../../../src/store/database.ts';
+import type { Lane } from '../../../src/model/change.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
+import type { Store } from '../../../src/store/workspace-scope.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';

@@ -1,4 +1,4 @@
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { HttpClient, HttpRequest } from '../../../src/platform/http/http-client.ts';
 import type { Clock } from '../../../src/platform/lib/clock.ts';
 

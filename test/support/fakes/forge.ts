@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Connection, Connector, HistoryPosition, HookState } from '../../../src/connectors/connector.ts';
-import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../../src/model/errors.ts';
 import { type PullRequest, type PullRequestState, pullRequestKey } from '../../../src/model/item.ts';
 
 export interface ForgePull {

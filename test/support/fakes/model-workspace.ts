@@ -1,4 +1,4 @@
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 
 interface ModelTask {

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { Connection, Connector, WebhookRequest } from '../../../src/connectors/connector.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import { JsonError, parseJson } from '../../../src/platform/http/parse-json.ts';
 
 export const SECRET = 'a secret of the tests';

@@ -1,7 +1,6 @@
-import type { Clock } from '../../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { type Random, systemRandom } from '../../../src/platform/lib/random.ts';
+import { type Clock, type Random, systemRandom } from '../../../src/platform/lib/clock.ts';
 import { createScheduler, type Job, type RunMemory, type Timetable } from '../../../src/platform/lib/scheduler.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 
 /** Remembers last runs as long as the test keeps it: give it to the next timetable, as a restart would. */
 export function createRunMemory(runs: Map<string, number> = new Map()): RunMemory & { runs: Map<string, number> } {

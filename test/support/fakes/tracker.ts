@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { Connection, Connector, LinkedStatus } from '../../../src/connectors/connector.ts';
 import { outOfScope } from '../../../src/connectors/kit/items.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import {
+  type Grammar,
   type Item,
   type ItemReference,
   type PullRequest,
@@ -10,7 +11,6 @@ import {
   type WorkItem,
   workItemKey,
 } from '../../../src/model/item.ts';
-import type { Grammar } from '../../../src/model/link.ts';
 import { type PostedComment, plainComment } from '../../../src/model/notice.ts';
 
 /** A made-up tracker, with the comments and closings that were written to it. */

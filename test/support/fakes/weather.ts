@@ -1,4 +1,4 @@
-import type { Fault, Faults } from '../../../src/reference-service/http/faults.ts';
+import type { Fault, Faults } from '../../../src/reference-service/http/pipeline.ts';
 
 /** A request of the daemon as it arrives at the service. */
 export interface Arrival {

@@ -2,11 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
-import { systemClock } from '../../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { noSteps } from '../../../src/platform/lib/steps.ts';
+import { systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { noSteps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
 import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
 import {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import type { Store } from '../../../src/store/database.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { Installation } from '../../../src/store/installation/installation.ts';
+import type { Store } from '../../../src/store/workspace-scope.ts';
 import { openTestInstallation } from '../harness/store.ts';
 import { ON_POSTGRES } from '../postgres/store-place.ts';
 

@@ -5,7 +5,7 @@
  *
  * Prints how many steps it took as JSON. Steps are commits.
  */
-import type { Steps } from '../../../src/platform/lib/steps.ts';
+import type { Steps } from '../../../src/platform/lib/telemetry.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
 export interface WorkInputs {

@@ -1,4 +1,4 @@
-import type { Steps } from '../../../src/platform/lib/steps.ts';
+import type { Steps } from '../../../src/platform/lib/telemetry.ts';
 
 /** Counts the steps of this process, which ends itself at one of them as `kill -9` would; 0: at none. */
 export interface NumberedSteps extends Steps {

@@ -6,11 +6,8 @@
  * Prints how many steps it took, and which pages it asked for, as one JSON line.
  */
 
-import { systemClock } from '../../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
+import { createWakeSignal, systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { openInstallationFile } from '../../../src/store/installation/installation.ts';
 import { createPauses } from '../../../src/sync/intake/pauses.ts';
 import { createPolls } from '../../../src/sync/intake/polls.ts';

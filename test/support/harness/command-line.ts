@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import type { Command } from 'commander';
 import { vi } from 'vitest';
 import { main, programOf } from '../../../src/cli/program.ts';
-import { setPlaceFlags } from '../../../src/platform/lib/own-command.ts';
+import { setPlaceFlags } from '../../../src/platform/lib/own-program.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 
 /** Output and exit code of a command line. */

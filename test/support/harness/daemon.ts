@@ -18,21 +18,19 @@ import { gitProviders } from '../../../src/daemon/embedded.ts';
 import type { Partition } from '../../../src/daemon/partition.ts';
 import type { Daemon } from '../../../src/daemon/serve.ts';
 import type { Workspaces } from '../../../src/daemon/workspaces.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import { stampOf } from '../../../src/platform/config/config-files.ts';
 import { loadConfig } from '../../../src/platform/config/load.ts';
 import type { TraceExport } from '../../../src/platform/config/trace-export.ts';
 import { createHttpClient, type HttpClient } from '../../../src/platform/http/http-client.ts';
+import { type Random, systemRandom } from '../../../src/platform/lib/clock.ts';
 import type { CheckFile } from '../../../src/platform/lib/integrity.ts';
-import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { type Random, systemRandom } from '../../../src/platform/lib/random.ts';
-import { noSteps, type Steps } from '../../../src/platform/lib/steps.ts';
+import { type Logger, noSteps, type Steps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics, type Metrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
-import type { Faults } from '../../../src/reference-service/http/faults.ts';
+import type { Faults } from '../../../src/reference-service/http/pipeline.ts';
 import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
 import {
   createWorkspaceService,

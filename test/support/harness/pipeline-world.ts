@@ -1,11 +1,11 @@
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { Item } from '../../../src/model/item.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import type { Random } from '../../../src/platform/lib/random.ts';
+import type { Random } from '../../../src/platform/lib/clock.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
 import { pendingDeliveries } from '../../../src/store/deliveries/inbox.ts';
 import { dueFetches, settleFetch } from '../../../src/store/deliveries/wanted-fetches.ts';
-import { highestTaskKeys } from '../../../src/store/tasks/cached-tasks.ts';
+import { highestTaskKeys } from '../../../src/store/tasks/stored-tasks.ts';
 import {
   enqueueInitialReads,
   enqueueTaskListRead,

@@ -1,7 +1,7 @@
 import type { Connection, Connector, PollPosition } from '../../../src/connectors/connector.ts';
 import type { Item } from '../../../src/model/item.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/platform/http/http-client.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import type { TravellingClock } from '../fakes/travelling-clock.ts';
 import { documentedOnly } from '../vendors/vendor-requests/index.ts';
 

@@ -1,8 +1,6 @@
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
-import type { Store } from '../../../src/store/database.ts';
+import { createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import type { Store } from '../../../src/store/workspace-scope.ts';
 import {
   type GuardLimits,
   PLAIN_RULES,

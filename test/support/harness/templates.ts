@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { openServiceDatabase } from '../../../src/reference-service/storage/open-database.ts';
+import { openServiceDatabase } from '../../../src/reference-service/storage/transactions.ts';
 import { openTables } from '../../../src/store/installation/installation.ts';
 
 /** Opens a database in the way of the product, which creates its tables. */

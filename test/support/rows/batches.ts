@@ -1,8 +1,8 @@
 import type { Translation } from '../../../src/connectors/connector.ts';
 import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { Item } from '../../../src/model/item.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import type { Answer } from '../../../src/store/workspace/workspace-answers.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
+import type { Answer } from '../../../src/store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
 import {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { Environment } from '../../../src/platform/config/interpolate.ts';
 import { type LoadedConfig, loadConfig } from '../../../src/platform/config/load.ts';
 import type { ConnectorOptions } from '../../../src/platform/config/schema.ts';

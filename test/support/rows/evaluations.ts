@@ -1,5 +1,5 @@
 import type { Item } from '../../../src/model/item.ts';
-import type { Store } from '../../../src/store/database.ts';
+import type { Store } from '../../../src/store/workspace-scope.ts';
 import type { Cause, ReconcileConnection, Rules } from '../../../src/sync/reconcile/context.ts';
 import { type EvaluationResult, evaluate } from '../../../src/sync/reconcile/evaluate.ts';
 import { RULES, SOURCES, TRACKER } from './batches.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { COPIED_TABLES, type CopiedTable } from '../../../src/store/copy/copied-tables.ts';
+import { COPIED_TABLES, type CopiedTable } from '../../../src/store/copy/copy-store.ts';
 import type { Sql } from '../../../src/store/workspace-scope.ts';
 
 interface Column {

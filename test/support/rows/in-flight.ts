@@ -1,6 +1,5 @@
-import type { ErrorCode } from '../../../src/model/errors/codes.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { type ErrorCode, SyncError } from '../../../src/model/errors.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { blankEntity, type EntityRow, saveEntity } from '../../../src/store/changes/entities.ts';
 import { addDifference, type OutboxRow } from '../../../src/store/changes/outbox-rows.ts';
 import { configureLinks } from '../../../src/store/workspace/server-capabilities.ts';

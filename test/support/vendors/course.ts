@@ -9,10 +9,10 @@ import type {
   PollPage,
   Translation,
 } from '../../../src/connectors/connector.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { Item, WorkItem } from '../../../src/model/item.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/platform/http/http-client.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { requireDocumented } from './vendor-requests/index.ts';
 import { surprises } from './vendor-requests/surprises.ts';

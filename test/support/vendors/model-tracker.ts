@@ -4,7 +4,7 @@ import { identityOf, type ScopeUnknown } from '../../../src/connectors/kit/items
 import { parseAnswer } from '../../../src/connectors/kit/payload.ts';
 import { type TrackerSource, trackerConnector } from '../../../src/connectors/kit/tracker.ts';
 import type { ListRequest, Order } from '../../../src/connectors/kit/walk.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { GitProviderId } from '../../../src/model/git-providers.ts';
 import { type PullRequest, pullRequestKey, type WorkItem } from '../../../src/model/item.ts';
 

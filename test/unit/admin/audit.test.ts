@@ -3,14 +3,13 @@ import { audited, auditLog, noteAct, sendAudited } from '../../../src/admin/acce
 import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { CALLERS, keyCaller, tokenCaller } from '../../../src/model/caller.ts';
-import { cleanErrorsWith, SyncError } from '../../../src/model/errors/sync-error.ts';
-import type { Lane } from '../../../src/model/lane.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import type { Lane } from '../../../src/model/change.ts';
+import { cleanErrorsWith, SyncError } from '../../../src/model/errors.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { deleteAudit, listAudit } from '../../../src/store/access/audit-rows.ts';
 import { addGatewayToken } from '../../../src/store/access/gateway-tokens.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
-import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
+import type { ApiRequest } from '../../../src/workspace-api/typed-client.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 

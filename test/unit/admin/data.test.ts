@@ -13,13 +13,15 @@ import {
 } from '../../../src/store/access/gateway-tokens.ts';
 import { addSession } from '../../../src/store/access/session-rows.ts';
 import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
-import { acquireDataFolder } from '../../../src/store/installation/data-folder.ts';
-import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
+import {
+  acquireDataFolder,
+  INSTALLATION_FILE,
+  type Installation,
+} from '../../../src/store/installation/installation.ts';
 import { localTime, register, takeLeases } from '../../../src/store/installation/leases.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { tasksWereRead } from '../../../src/store/workspace/workspace-reads.ts';
-import { numbersOf } from '../../../src/store/workspace-numbers.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { numbersOf, type Scope } from '../../../src/store/workspace-scope.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { sampleOf } from '../../support/harness/depth.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';

@@ -6,7 +6,7 @@ import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { describeMirror } from '../../../src/admin/status/describe-open-workspace.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-job.ts';
 import { judgeCondition } from '../../../src/cli/status/wait.ts';
-import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
 import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';

@@ -11,8 +11,7 @@ import {
 } from '../../../src/admin/status/whole-status.ts';
 import { describeStatus } from '../../../src/cli/status/status.ts';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
-import { CODES } from '../../../src/model/errors/codes.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { CODES, SyncError } from '../../../src/model/errors.ts';
 import { createWorld, GITHUB, type World } from '../../support/harness/daemon.ts';
 import { CONNECTION, EMPTY, NOW, statusWith } from '../../support/harness/web.ts';
 import { pullEvent } from '../../support/vendors/github-payloads.ts';

@@ -6,9 +6,12 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { auditLog } from '../../../src/admin/access/audit.ts';
 import { alone, forget } from '../../../src/admin/installation/data.ts';
 import { giveUpMove, moveStore } from '../../../src/admin/installation/store.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { acquireDataFolder } from '../../../src/store/installation/data-folder.ts';
-import { type Installation, openInstallationFile } from '../../../src/store/installation/installation.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
+import {
+  acquireDataFolder,
+  type Installation,
+  openInstallationFile,
+} from '../../../src/store/installation/installation.ts';
 import { takeLeases } from '../../../src/store/installation/leases.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { readLedger } from '../../../src/store/quota/ledger.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { changeOperations } from '../../../src/admin/changes/waiting-changes.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { findChange, type OutboxRow } from '../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../src/store/database.ts';
+import type { Store } from '../../../src/store/workspace-scope.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../support/harness/intake.ts';

@@ -12,7 +12,7 @@ import { configSource } from '../../../src/cli/session.ts';
 import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/tasks/ci.ts';
 import { describeRound } from '../../../src/cli/workspace/sweep.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { daemonFile } from '../../../src/store/installation/daemon-file.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';

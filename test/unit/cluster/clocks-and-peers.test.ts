@@ -9,7 +9,7 @@ import {
   type Signed,
   type SignedRequest,
 } from '../../../src/cluster/replicas.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
 const HOUR = 3_600_000;

@@ -5,7 +5,6 @@ import type { AccessTokens, Connector, PollPage, PollPosition } from '../../../s
 import { github } from '../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
-import { createListing, createMemory } from '../../../src/connectors/kit/cached-reads.ts';
 import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
 import { absent, instant, readAnswer, shapeOf, webAddress } from '../../../src/connectors/kit/payload.ts';
 import {
@@ -14,7 +13,14 @@ import {
   type ListedAttempt,
   type RedeliveryRules,
 } from '../../../src/connectors/kit/redelivery.ts';
-import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../src/connectors/kit/refusal.ts';
+import {
+  type Budget,
+  createBudget,
+  forPurpose,
+  type RateLimitUse,
+  rateFrom,
+} from '../../../src/connectors/kit/refusal.ts';
+import { createListing, createMemory } from '../../../src/connectors/kit/rest.ts';
 import { NUMBERS, samplesOf, UUIDS } from '../../../src/connectors/kit/sample.ts';
 import {
   countedPagesOf,
@@ -25,13 +31,12 @@ import {
   pollPage,
 } from '../../../src/connectors/kit/walk.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { PullRequest } from '../../../src/model/item.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-client.ts';
 import type { Clock } from '../../../src/platform/lib/clock.ts';
-import { keepApart } from '../../../src/platform/lib/json-apart.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { forPurpose } from '../../../src/platform/lib/purpose.ts';
+import { keepApart } from '../../../src/platform/lib/shape.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { fixture } from '../../support/vendors/model-providers/provider.ts';
 import { documentedOnly } from '../../support/vendors/vendor-requests/index.ts';

@@ -4,7 +4,7 @@ import type { Connection } from '../../../src/connectors/connector.ts';
 import * as queries from '../../../src/connectors/linear/connect.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
 import type { WorkItem } from '../../../src/model/item.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../../support/harness/intake.ts';
 import {

@@ -10,7 +10,7 @@ import { inScope, matches, namedIn, patternsOf, type Scope } from '../../../src/
 import { linear } from '../../../src/connectors/linear/index.ts';
 import type { Names } from '../../../src/model/names.ts';
 import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { translationsOf } from '../../support/vendors/course.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../../src/connectors/connector.ts';
 import { shortcut } from '../../../src/connectors/shortcut/index.ts';
 import type { ItemReference } from '../../../src/model/item.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import {
   conversations,

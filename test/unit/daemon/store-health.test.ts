@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
 import { checkIntegrity } from '../../../src/daemon/store-health.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import type { Installation } from '../../../src/store/installation/installation.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 

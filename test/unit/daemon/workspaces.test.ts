@@ -9,12 +9,11 @@ import {
   resumeAfterKeyChange,
 } from '../../../src/daemon/partition.ts';
 import { createWorkspaces } from '../../../src/daemon/workspaces.ts';
-import type { ErrorCode } from '../../../src/model/errors/codes.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { ErrorCode } from '../../../src/model/errors.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import type { Installation } from '../../../src/store/installation/installation.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';

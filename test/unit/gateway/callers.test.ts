@@ -4,7 +4,7 @@ import { createCredentialThrottle } from '../../../src/gateway/gateway.ts';
 import { createCallers, type Known, type Stranger } from '../../../src/gateway/known-callers.ts';
 import { createTokenBook, createTokens, type TokenBook } from '../../../src/gateway/token-book.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { withLateAnswers } from '../../support/fakes/late-answers.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { nextTurnOfLoop } from '../../support/harness/statements.ts';

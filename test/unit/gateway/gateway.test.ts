@@ -10,11 +10,8 @@ import type { Upstream } from '../../../src/gateway/upstream.ts';
 import type { TrafficLimits } from '../../../src/platform/http/admission.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { createServer, listen } from '../../../src/platform/http/server.ts';
-import { systemClock } from '../../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { noSteps } from '../../../src/platform/lib/steps.ts';
+import { systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { noSteps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
 const MEBIBYTE = 1_048_576;

@@ -1,18 +1,17 @@
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { debounceOf, dueAfter } from '../../../src/model/change.ts';
 import { mayBeCut } from '../../../src/model/delivery.ts';
-import { CODES } from '../../../src/model/errors/codes.ts';
 import {
   asSyncError,
+  CODES,
   cleanErrorsWith,
   formatFailure,
   parseFailure,
   SyncError,
-} from '../../../src/model/errors/sync-error.ts';
-import { isFinished, pullRequestKey, workItemKey } from '../../../src/model/item.ts';
-import { debounceOf, dueAfter } from '../../../src/model/lane.ts';
-import { externalIdOf, isAutomatic } from '../../../src/model/link.ts';
+} from '../../../src/model/errors.ts';
+import { externalIdOf, isAutomatic, isFinished, pullRequestKey, workItemKey } from '../../../src/model/item.ts';
 import { afterLookup, afterReport, type Binding, type NamedUnit } from '../../../src/model/names.ts';
 import { formatStatus, parseStatus, statusOf } from '../../../src/model/notice.ts';
 import { hasItemLine, itemLinesIn, lastLine, withItemLine } from '../../../src/model/task.ts';

@@ -5,7 +5,7 @@ import {
   afterUpdate,
   isContested,
   type WrittenStatus,
-} from '../../../src/model/written-status.ts';
+} from '../../../src/model/written-task.ts';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;

@@ -1,20 +1,21 @@
 import { compressSync } from 'lz4-napi';
 import { describe, expect, it, test } from 'vitest';
-import { LARGE } from '../../../src/platform/lib/yield.ts';
-import type { Store } from '../../../src/store/database.ts';
+import { LARGE } from '../../../src/platform/lib/concurrency.ts';
 import { appendDeliveries, type NewDelivery } from '../../../src/store/deliveries/append-deliveries.ts';
-import { packBody, packBodyAsync, unpackBody } from '../../../src/store/deliveries/bodies.ts';
 import {
   COSTLY,
   costlyParts,
   countQuarantined,
   dismissQuarantined,
+  packBody,
+  packBodyAsync,
   pendingDeliveries,
   quarantineParts,
   retryQuarantined,
   settleDeliveries,
+  unpackBody,
 } from '../../../src/store/deliveries/inbox.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import type { Scope, Store } from '../../../src/store/workspace-scope.ts';
 import { inboxOf, openTestStore } from '../../support/harness/intake.ts';
 
 const delivery = (key: string, text = 'body', connection = 'notes'): NewDelivery => ({

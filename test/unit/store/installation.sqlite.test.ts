@@ -20,14 +20,13 @@ import { SCHEMA } from '../../../src/model/build.ts';
 import { entity } from '../../../src/model/change.ts';
 import { openDatabase } from '../../../src/platform/database/open.ts';
 import { complaintsOf, copyDatabase, markAsCopy } from '../../../src/platform/database/sqlite.ts';
-import { systemClock } from '../../../src/platform/lib/clock.ts';
+import { systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
 import { memoryFolder } from '../../../src/platform/lib/folders.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
-import { acquireDataFolder } from '../../../src/store/installation/data-folder.ts';
 import {
+  acquireDataFolder,
   type Installation,
   openInstallation,
   openInstallationFile,

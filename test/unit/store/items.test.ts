@@ -9,7 +9,7 @@ import {
   saveMentions,
 } from '../../../src/store/items/item-names.ts';
 import { itemsAtUrl, itemsByDisplayName, saveItem } from '../../../src/store/items/items.ts';
-import { highestTaskKeys, saveTask } from '../../../src/store/tasks/cached-tasks.ts';
+import { highestTaskKeys, saveTask } from '../../../src/store/tasks/stored-tasks.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { itemRow } from '../../support/rows/items.ts';

@@ -25,8 +25,7 @@ import {
   updateChange,
   waitingByLane,
 } from '../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../src/store/database.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import type { Scope, Store } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 

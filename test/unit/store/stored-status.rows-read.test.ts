@@ -18,8 +18,8 @@ import {
 import { itemsAtUrl, itemsByDisplayName } from '../../../src/store/items/items.ts';
 import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/quota/ledger.ts';
 import { readStatuses } from '../../../src/store/status/stored-status.ts';
-import { highestTaskKeys } from '../../../src/store/tasks/cached-tasks.ts';
-import { nextSweepStep, SWEEP_START } from '../../../src/store/workspace/sweep-position.ts';
+import { highestTaskKeys } from '../../../src/store/tasks/stored-tasks.ts';
+import { nextSweepStep, SWEEP_START } from '../../../src/store/workspace/workspace-sweeps.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { planOf } from '../../support/cost/plans.ts';
 import { isDeep } from '../../support/harness/depth.ts';

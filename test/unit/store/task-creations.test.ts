@@ -1,10 +1,10 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
-import type { WrittenStatus } from '../../../src/model/written-status.ts';
+import type { WrittenStatus } from '../../../src/model/written-task.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import { addRequest } from '../../../src/store/changes/requests.ts';
-import { saveTask } from '../../../src/store/tasks/cached-tasks.ts';
 import { correctOwnMoves } from '../../../src/store/tasks/correct-own-moves.ts';
+import { noteContest, readTaskUpdateFacts, saveTask } from '../../../src/store/tasks/stored-tasks.ts';
 import {
   afterCreationRefused,
   type CreationTrials,
@@ -15,8 +15,7 @@ import {
   noteCreationRefused,
   omittedFields,
 } from '../../../src/store/tasks/task-creations.ts';
-import { noteContest, readTaskUpdateFacts } from '../../../src/store/tasks/task-update-facts.ts';
-import { appendAnswer } from '../../../src/store/workspace/workspace-answers.ts';
+import { appendAnswer } from '../../../src/store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { remainsOf } from '../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../support/harness/intake.ts';

@@ -3,7 +3,6 @@ import { entity } from '../../../src/model/change.ts';
 import type { ItemKey } from '../../../src/model/item.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import { findChange, removeChange, updateChange } from '../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../src/store/database.ts';
 import { saveItem } from '../../../src/store/items/items.ts';
 import {
   beginNotice,
@@ -13,10 +12,9 @@ import {
   withdrawNotices,
 } from '../../../src/store/items/notices.ts';
 import { TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
-import { saveTask } from '../../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../../src/store/tasks/stored-tasks.ts';
 import { noteRouteRefused } from '../../../src/store/workspace/server-capabilities.ts';
 import { writeServerFact } from '../../../src/store/workspace/server-facts.ts';
-import { nextSweepStep, SWEEP_START, type SweepStep } from '../../../src/store/workspace/sweep-position.ts';
 import {
   enqueueInitialReads,
   onTaskListApplied,
@@ -30,12 +28,15 @@ import {
   beginSweep,
   countListed,
   findRunningSweep,
+  nextSweepStep,
   noteListed,
   recordsSwept,
+  SWEEP_START,
   type Sweep,
+  type SweepStep,
   tasksSwept,
 } from '../../../src/store/workspace/workspace-sweeps.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import type { Scope, Store } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { itemRow } from '../../support/rows/items.ts';
 

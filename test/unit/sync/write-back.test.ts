@@ -1,13 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Connection } from '../../../src/connectors/connector.ts';
-import type { ErrorCode } from '../../../src/model/errors/codes.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { type ErrorCode, SyncError } from '../../../src/model/errors.ts';
 import type { Item, PullRequest } from '../../../src/model/item.ts';
-import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import type { Store } from '../../../src/store/database.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
+import { type LogFields, silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { saveItem } from '../../../src/store/items/items.ts';
 import { type NoticeRow, noticesOf, requestNotice } from '../../../src/store/items/notices.ts';
+import type { Store } from '../../../src/store/workspace-scope.ts';
 import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
 import { createWriteBack } from '../../../src/sync/write-back/write-back.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';

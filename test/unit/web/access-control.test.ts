@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createServer } from '../../../src/platform/http/server.ts';
-import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
+import { type LogFields, silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { guardRoutes } from '../../../src/web/access/access-control.ts';
 import { ACME, ADMIN, type Doors, JOB, ORIGIN, openDoors, READ, SHORT } from '../../support/harness/doors.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ConnectionStatus, ReplicaStatus, SharedStatus } from '../../../src/admin/status/status.ts';
 import { WARNINGS } from '../../../src/admin/status/verdict.ts';
-import { CODES } from '../../../src/model/errors/codes.ts';
+import { CODES } from '../../../src/model/errors.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
 import { troubles } from '../../../src/web/connections/connection-cards.ts';
 import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';

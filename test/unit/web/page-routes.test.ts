@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { ConnectionStatus, Status } from '../../../src/admin/status/status.ts';
 import type { ServedDaemon } from '../../../src/admin/status/whole-status.ts';
 import type { Access } from '../../../src/model/caller.ts';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics } from '../../../src/platform/observe/metrics.ts';

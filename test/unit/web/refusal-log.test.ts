@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { refusedRequests } from '../../../src/admin/access/refused.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { createRefusalLog } from '../../../src/web/access/refusal-log.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';

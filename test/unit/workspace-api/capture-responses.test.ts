@@ -1,20 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
-import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
-import { LARGE } from '../../../src/platform/lib/yield.ts';
+import { asSyncError, SyncError } from '../../../src/model/errors.ts';
+import { createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { LARGE } from '../../../src/platform/lib/concurrency.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
-import type { Store } from '../../../src/store/database.ts';
+import type { Store } from '../../../src/store/workspace-scope.ts';
 import {
   type Asked,
   createResponseCapture,
   createRouteOf,
   type ResponseCapture,
 } from '../../../src/workspace-api/capture-responses.ts';
-import { readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
+import { readLargeAnswer } from '../../../src/workspace-api/typed-client.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/faults/each-statement-fails.ts';

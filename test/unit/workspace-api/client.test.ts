@@ -1,12 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import { UNKNOWN_GRACE, windowOf } from '../../../src/model/windows.ts';
-import { unwrap } from '../../../src/workspace-api/answer.ts';
 import { createPacing } from '../../../src/workspace-api/client/client.ts';
 import { type ApiOverrides, apiOverrides, ROUTES } from '../../../src/workspace-api/contract.ts';
-import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
-import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import {
+  type ApiRequest,
+  type ApiResponse,
+  createWorkspaceClient,
+  unwrap,
+} from '../../../src/workspace-api/typed-client.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
 const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'T', status: 'open' };

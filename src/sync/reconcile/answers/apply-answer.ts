@@ -1,14 +1,14 @@
 import { ZodError } from 'zod';
 import { entity } from '../../../model/change.ts';
-import { SyncError } from '../../../model/errors/sync-error.ts';
+import { SyncError } from '../../../model/errors.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { findEntities, findEntity, linksOfTask } from '../../../store/changes/entities.ts';
 import { findChanges } from '../../../store/changes/outbox-rows.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
-import { existingTasks, forgetTasks } from '../../../store/tasks/cached-tasks.ts';
+import { existingTasks, forgetTasks } from '../../../store/tasks/stored-tasks.ts';
 import { readRecordsRoute } from '../../../store/workspace/server-capabilities.ts';
-import type { Answer } from '../../../store/workspace/workspace-answers.ts';
 import {
+  type Answer,
   enqueueReads,
   onTaskListApplied,
   requestTaskList,

@@ -1,14 +1,12 @@
 import { z } from 'zod';
 import { entity } from '../../../model/change.ts';
-import type { ItemKey } from '../../../model/item.ts';
-import { externalIdOf, isAutomatic } from '../../../model/link.ts';
+import { externalIdOf, type ItemKey, isAutomatic } from '../../../model/item.ts';
 import {
   allLinksOfItem,
   allLinksOfTask,
   blankEntity,
   type EntityRow,
   findEntity,
-  json,
   saveEntity,
 } from '../../../store/changes/entities.ts';
 import {
@@ -25,10 +23,9 @@ import { itemsAtUrl } from '../../../store/items/items.ts';
 import { OWN_KEY_ID, writeMeta } from '../../../store/meta.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import { linksAreIdempotent } from '../../../store/workspace/server-capabilities.ts';
-import type { Answer } from '../../../store/workspace/workspace-answers.ts';
-import { enqueueReads } from '../../../store/workspace/workspace-reads.ts';
+import { type Answer, enqueueReads } from '../../../store/workspace/workspace-reads.ts';
 import { addFindings } from '../../../store/workspace/workspace-sweeps.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import type { KnownLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';

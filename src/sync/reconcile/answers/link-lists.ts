@@ -1,15 +1,13 @@
 import { entity, MAX_TIME_IN_FLIGHT } from '../../../model/change.ts';
 import { mayBeCut } from '../../../model/delivery.ts';
-import type { ItemKey } from '../../../model/item.ts';
-import { externalIdOf, isAutomatic } from '../../../model/link.ts';
-import { allLinksOfTask, type EntityRow, json } from '../../../store/changes/entities.ts';
+import { externalIdOf, type ItemKey, isAutomatic } from '../../../model/item.ts';
+import { allLinksOfTask, type EntityRow } from '../../../store/changes/entities.ts';
 import { dropDifference, findChange, type OutboxRow, saveChange } from '../../../store/changes/outbox-rows.ts';
 import { mayUpdate } from '../../../store/changes/revision.ts';
 import { runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
-import type { Answer } from '../../../store/workspace/workspace-answers.ts';
-import { noteLinksRead } from '../../../store/workspace/workspace-reads.ts';
+import { type Answer, noteLinksRead } from '../../../store/workspace/workspace-reads.ts';
 import { addFindings } from '../../../store/workspace/workspace-sweeps.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import type { KnownLink } from '../evaluate-links.ts';
 import {

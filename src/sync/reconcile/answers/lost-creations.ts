@@ -3,7 +3,7 @@
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { hasItemLine, itemLinesIn, lastLine } from '../../../model/task.ts';
-import { createdTasks, findEntities, findEntity, json, saveEntity } from '../../../store/changes/entities.ts';
+import { createdTasks, findEntities, findEntity, saveEntity } from '../../../store/changes/entities.ts';
 import { findChange, type OutboxRow, removeChange, saveChange } from '../../../store/changes/outbox-rows.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
 import {
@@ -14,7 +14,7 @@ import {
   wereMarksRequested,
 } from '../../../store/tasks/task-creations.ts';
 import { enqueueReads, enqueueTaskListRead } from '../../../store/workspace/workspace-reads.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import type { ListedTask } from './shapes.ts';
 

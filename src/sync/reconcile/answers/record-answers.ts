@@ -7,7 +7,6 @@ import {
   blankEntity,
   type EntityRow,
   findEntity,
-  json,
   recordedItemsAfter,
   saveEntity,
 } from '../../../store/changes/entities.ts';
@@ -15,8 +14,8 @@ import { findChange } from '../../../store/changes/outbox-rows.ts';
 import { PULL_REQUESTS_READ, writeMeta } from '../../../store/meta.ts';
 import { flushRows, runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import { takeReopened } from '../../../store/workspace/server-capabilities.ts';
-import { type Answer, appendAnswer } from '../../../store/workspace/workspace-answers.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { type Answer, appendAnswer } from '../../../store/workspace/workspace-reads.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import { differingFields } from '../evaluate-record.ts';
 import { compareLinks, type Report } from './link-answers.ts';

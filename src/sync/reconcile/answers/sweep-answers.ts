@@ -3,8 +3,7 @@ import type { ItemKey } from '../../../model/item.ts';
 import { forgetEntity, saveEntity } from '../../../store/changes/entities.ts';
 import { findChange, findChanges } from '../../../store/changes/outbox-rows.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
-import { type Answer, appendAnswer } from '../../../store/workspace/workspace-answers.ts';
-import { enqueueReads } from '../../../store/workspace/workspace-reads.ts';
+import { type Answer, appendAnswer, enqueueReads } from '../../../store/workspace/workspace-reads.ts';
 import {
   absentRecords,
   beginList,

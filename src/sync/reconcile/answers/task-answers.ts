@@ -8,11 +8,11 @@ import { currentRevision, mayUpdate } from '../../../store/changes/revision.ts';
 import { itemsNamed, itemsNaming } from '../../../store/items/item-names.ts';
 import { existingItems } from '../../../store/items/items.ts';
 import { OWN_KEY_ID, readMeta, TASKS_READ, WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
-import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/tasks/cached-tasks.ts';
+import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/tasks/stored-tasks.ts';
 import { markTasksVerified, resumeCreations } from '../../../store/tasks/task-creations.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
-import type { Answer } from '../../../store/workspace/workspace-answers.ts';
 import {
+  type Answer,
   enqueueTaskListRead,
   forgetLinkReads,
   noteLinksRead,

@@ -1,7 +1,6 @@
 // Design: src/decisions/links.md
 
-import type { Item, PullRequest } from '../../../model/item.ts';
-import type { Grammar } from '../../../model/link.ts';
+import type { Grammar, Item, PullRequest } from '../../../model/item.ts';
 import { USUAL_ID_PREFIXES } from '../../../model/task.ts';
 import { cut } from '../../../model/text-limits.ts';
 import { createGlob, createPattern, type PatternText } from '../../../platform/lib/pattern.ts';

@@ -1,5 +1,4 @@
-import type { Item, PullRequest, WorkItem } from '../../../model/item.ts';
-import type { Grammar } from '../../../model/link.ts';
+import type { Grammar, Item, PullRequest, WorkItem } from '../../../model/item.ts';
 import { escapePattern, withoutEnd } from '../../../platform/lib/text.ts';
 import { idsIn, type NameToken, readingsOf } from './scan.ts';
 

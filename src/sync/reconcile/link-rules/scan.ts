@@ -1,4 +1,4 @@
-import type { Grammar, Intent } from '../../../model/link.ts';
+import type { Grammar, Intent } from '../../../model/item.ts';
 import { escapePattern } from '../../../platform/lib/text.ts';
 
 /** A keyword in front of a name. */

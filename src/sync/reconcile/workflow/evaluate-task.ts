@@ -2,38 +2,34 @@
 
 import { entity } from '../../../model/change.ts';
 import { movedToOf } from '../../../model/item.ts';
-import {
-  afterFieldRelease,
-  type FieldWish,
-  fieldsOfPeople,
-  fieldsToWrite,
-  type SyncField,
-} from '../../../model/synced-fields.ts';
 import { FINAL_DELAY, type Task, type TaskUpdate } from '../../../model/task.ts';
 import { isFinalStatus, namedStatus, ranksLower } from '../../../model/task-status.ts';
 import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import {
+  afterFieldRelease,
   afterObservation,
   afterRelease,
   afterUpdate,
+  type FieldWish,
+  fieldsOfPeople,
+  fieldsToWrite,
   isContested,
+  type SyncField,
   type WrittenStatus,
-} from '../../../model/written-status.ts';
+} from '../../../model/written-task.ts';
 import {
   blankEntity,
   type EntityRow,
   findEntities,
   findEntity,
-  json,
   linkedItems,
   saveEntity,
 } from '../../../store/changes/entities.ts';
 import { dropDifference, findChange, type OutboxRow } from '../../../store/changes/outbox-rows.ts';
 import { findItems, newestProviderTime, readFields } from '../../../store/items/items.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
-import { tasksByIds } from '../../../store/tasks/cached-tasks.ts';
-import { noteContest } from '../../../store/tasks/task-update-facts.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { noteContest, tasksByIds } from '../../../store/tasks/stored-tasks.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
 import { linkedItemsOf } from './linked-items.ts';

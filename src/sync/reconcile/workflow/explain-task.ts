@@ -1,16 +1,15 @@
 // Design: src/decisions/workflow.md
 
 import { entity } from '../../../model/change.ts';
-import { fieldsOfPeople } from '../../../model/synced-fields.ts';
 import { describeUpdate, type Task, type TaskUpdate, taskName } from '../../../model/task.ts';
 import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
-import type { WrittenStatus } from '../../../model/written-status.ts';
-import { type EntityRow, json } from '../../../store/changes/entities.ts';
+import { fieldsOfPeople, type WrittenStatus } from '../../../model/written-task.ts';
+import type { EntityRow } from '../../../store/changes/entities.ts';
 import type { OutboxRow } from '../../../store/changes/outbox-rows.ts';
-import { cachedStatus } from '../../../store/tasks/cached-tasks.ts';
+import { cachedStatus } from '../../../store/tasks/stored-tasks.ts';
 import { beginDryRun } from '../../../store/unit-of-work/unit-of-work.ts';
 import { taskUpdatesOffUntil } from '../../../store/workspace/server-capabilities.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { Rules } from '../context.ts';
 import { decideTask, loadTask, stateOf, type TaskEvaluation, type TaskFacts } from './evaluate-task.ts';
 import { type JudgedItem, surveyOf } from './target.ts';

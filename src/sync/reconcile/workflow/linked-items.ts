@@ -1,6 +1,12 @@
-import { displayNameOf, type Item, type ItemKey, type PullRequest, pullRequestKey } from '../../../model/item.ts';
-import type { LinkReason } from '../../../model/link.ts';
-import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/changes/entities.ts';
+import {
+  displayNameOf,
+  type Item,
+  type ItemKey,
+  type LinkReason,
+  type PullRequest,
+  pullRequestKey,
+} from '../../../model/item.ts';
+import { type EntityRow, linksOfItem, linksOfTask } from '../../../store/changes/entities.ts';
 import { findChanges } from '../../../store/changes/outbox-rows.ts';
 import { itemsNamed, saveItemNames } from '../../../store/items/item-names.ts';
 import {
@@ -11,7 +17,7 @@ import {
   revertsOf,
   saveWorkflowFacts,
 } from '../../../store/items/items.ts';
-import type { Scope } from '../../../store/workspace-scope.ts';
+import { json, type Scope } from '../../../store/workspace-scope.ts';
 import { nameOf } from '../link-rules/lookup-names.ts';
 import { mergeTime, type Phase, phaseOf, type StoredPhase } from './phase.ts';
 import { isRevert, type LinkedItem, type Workflow } from './workflow-rules.ts';

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { type Item, movedToOf, type PullRequest, type Review } from '../../../model/item.ts';
 import { isFinalStatus, rankOf, statusNames, type TaskStatuses } from '../../../model/task-status.ts';
 import { type PhaseName, PREVIOUS, STRENGTHS, type Strength } from '../../../model/workflow.ts';
-import type { WorkflowConfig } from '../../../platform/config/workflow-schema.ts';
+import type { WorkflowConfig } from '../../../platform/config/rules-schema.ts';
 import { createGlob, createPattern, type Pattern } from '../../../platform/lib/pattern.ts';
 import type { Phase } from './phase.ts';
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Random } from '../../../../src/platform/lib/random.ts';
+import type { Random } from '../../../../src/platform/lib/clock.ts';
 
 /** Seeded chance: the same seed gives the same numbers on every machine. */
 export interface Chance {

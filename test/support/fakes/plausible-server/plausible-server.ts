@@ -1,10 +1,18 @@
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../../../src/platform/http/http-client.ts';
 import type { Clock } from '../../../../src/platform/lib/clock.ts';
 import { BASE_PATH, HEADER_PREFIX, webhookHeadersOf } from '../../../../src/workspace-api/contract.ts';
 import { type Behaviours, DIMENSIONS, type Dimension, type Value } from './dimensions.ts';
-import type { Answering, Behaviour, Call, Delivering, Fields, Reply, Webhook } from './exchange.ts';
-import { routeOf } from './exchange.ts';
+import {
+  type Answering,
+  type Behaviour,
+  type Call,
+  type Delivering,
+  type Fields,
+  type Reply,
+  routeOf,
+  type Webhook,
+} from './exchange.ts';
 import { count, createSeen, effectCounter, type Seen, sawReply, sawRequest } from './seen.ts';
 import { isTask } from './tasks.ts';
 

@@ -3,7 +3,7 @@
  * lease and the write of the bytes.
  */
 
-import { noSteps } from '../../../../src/platform/lib/steps.ts';
+import { noSteps } from '../../../../src/platform/lib/telemetry.ts';
 
 let isArmed = false;
 process.on('SIGUSR2', () => {

@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import type { z } from 'zod';
 import { options, shortestPoll } from '../../../../src/connectors/github/options.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
-import { CODES } from '../../../../src/model/errors/codes.ts';
+import { CODES } from '../../../../src/model/errors.ts';
 import { CONFIG_FOLDER } from '../../../../src/platform/config/config-files.ts';
 import { DAEMON_OPTIONS } from '../../../../src/platform/config/daemon-options.ts';
 import { generateReference, generateSchema } from '../../../../src/platform/config/generated-files.ts';

@@ -2,7 +2,7 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { shortcut } from '../../../../src/connectors/shortcut/index.ts';
-import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import type { SyncError } from '../../../../src/model/errors.ts';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
 import type { WorkspaceConfig } from '../../../../src/platform/config/schema.ts';
 import { textWithoutSecrets } from '../../../../src/platform/config/yaml-document.ts';
@@ -223,6 +223,14 @@ connections:
     const text = chain(length, '', (previous) => '['.repeat(200) + previous + ']'.repeat(200));
     const connections = `connections: { main: { connector: forge, projects: *a${length - 1} } }`;
     expect(problemsOf({ 'work.yaml': text + connections })).toEqual([
+      'work.yaml:1:1: too deep: at most 100 levels of nesting are allowed',
+    ]);
+  });
+
+  test.each(['[]', '['])('thousands of nested %s are too deep, and nothing else is reported', (bracket) => {
+    const [open = '', close = ''] = bracket;
+    const text = `connections: ${open.repeat(5_000)}${close.repeat(5_000)}\n`;
+    expect(problemsOf({ 'work.yaml': text })).toEqual([
       'work.yaml:1:1: too deep: at most 100 levels of nesting are allowed',
     ]);
   });

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it, test } from 'vitest';
-import { commandEnvironment } from '../../../../src/platform/config/env-file.ts';
+import { commandEnvironment } from '../../../../src/platform/config/config-files.ts';
 import { createVariables, type Environment, interpolate } from '../../../../src/platform/config/interpolate.ts';
 import { configuredTokens } from '../../../../src/platform/config/tokens.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';

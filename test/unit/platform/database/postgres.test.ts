@@ -6,7 +6,7 @@ import { asSlowRead, postgresFaultOf, watchFaults } from '../../../../src/platfo
 import { ownTables, StoreAdapter, StoreCompiler } from '../../../../src/platform/database/postgres.ts';
 import { readAddress } from '../../../../src/platform/database/postgres-address.ts';
 import { createConnections, readTlsFiles } from '../../../../src/platform/database/postgres-driver.ts';
-import { noSteps } from '../../../../src/platform/lib/steps.ts';
+import { noSteps } from '../../../../src/platform/lib/telemetry.ts';
 
 describe('the address of PostgreSQL', () => {
   it('names a schema and connections, and passes the rest on', () => {

@@ -25,7 +25,7 @@ import {
 } from '../../../../src/platform/database/database-types.ts';
 import { openDatabase } from '../../../../src/platform/database/open.ts';
 import { complaintsOf, copyDatabase, takeLock } from '../../../../src/platform/database/sqlite.ts';
-import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
+import { yieldToEventLoop } from '../../../../src/platform/lib/concurrency.ts';
 import { CAN_LIMIT_FILES, limitFiles } from '../../../support/faults/file-limit.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../../../support/faults/small-volume.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';

@@ -7,7 +7,8 @@ import {
   type Socket,
 } from 'node:net';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { proxiesOf, secretsOfProxies } from '../../../../src/platform/config/proxies.ts';
+import { errorOfStatus, retryAfter } from '../../../../src/connectors/kit/refusal.ts';
+import { proxiesOf, secretsOfProxies } from '../../../../src/platform/config/daemon-options.ts';
 import {
   createOutboundProxy,
   createSharedLookup,
@@ -22,9 +23,7 @@ import {
   signOfLife,
 } from '../../../../src/platform/http/daemon-client.ts';
 import { createHttpClient, type HttpClientOptions } from '../../../../src/platform/http/http-client.ts';
-import { errorOfStatus, retryAfter } from '../../../../src/platform/http/provider-errors.ts';
-import { silentMeter } from '../../../../src/platform/lib/meter.ts';
-import { noSteps } from '../../../../src/platform/lib/steps.ts';
+import { noSteps, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
 import { startConnectProxy } from '../../../support/fakes/connect-proxy.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { listenLocally } from '../../../support/harness/listen.ts';

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, it, test } from 'vitest';
-import { createAddressGuard, groupOfAddress } from '../../../../src/platform/http/address-guard.ts';
+import { createAddressGuard, groupOfAddress } from '../../../../src/platform/http/addresses.ts';
 import { type BodyHolder, FairQueue, limitConnections, MemoryBudget } from '../../../../src/platform/http/admission.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 

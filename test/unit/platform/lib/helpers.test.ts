@@ -4,19 +4,31 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { judgeFileSystem } from '../../../../src/admin/status/check-facts.ts';
-import { sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
+import {
+  backoff,
+  createWakeSignal,
+  type Random,
+  sleep,
+  systemClock,
+  systemRandom,
+} from '../../../../src/platform/lib/clock.ts';
+import { createQueue, doAll } from '../../../../src/platform/lib/concurrency.ts';
 import { hmacOf, sha256Of } from '../../../../src/platform/lib/digest.ts';
-import { doAll } from '../../../../src/platform/lib/failures.ts';
 import { nameOfShared } from '../../../../src/platform/lib/folders.ts';
-import { joinApart, keepApart, TooMuch } from '../../../../src/platform/lib/json-apart.ts';
-import { createTransitionLogger, type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { asTyped, ownCommandOf } from '../../../../src/platform/lib/own-command.ts';
+import { asTyped, ownCommandOf } from '../../../../src/platform/lib/own-program.ts';
 import { extendTrail, MOST_EMPTY, NO_PAGES, type TrailedPage } from '../../../../src/platform/lib/page-trail.ts';
-import { createQueue } from '../../../../src/platform/lib/queue.ts';
-import { backoff, type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
-import { identifiedOnly, idText, keep, type Shape, timeText } from '../../../../src/platform/lib/shape.ts';
+import {
+  identifiedOnly,
+  idText,
+  joinApart,
+  keep,
+  keepApart,
+  type Shape,
+  TooMuch,
+  timeText,
+} from '../../../../src/platform/lib/shape.ts';
+import { createTransitionLogger, type LogFields, silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { escapePattern, withoutEnd, withStorableTexts } from '../../../../src/platform/lib/text.ts';
-import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemRandom } from '../../../../src/platform/lib/clock.ts';
 import { parseCron } from '../../../../src/platform/lib/cron.ts';
-import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createScheduler, type Job, phaseOf, type Schedule } from '../../../../src/platform/lib/scheduler.ts';
+import { silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { createRunMemory, EVEN, startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 

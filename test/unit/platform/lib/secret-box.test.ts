@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { secretKeyOf } from '../../../../src/platform/config/tokens.ts';
-import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import { systemRandom } from '../../../../src/platform/lib/clock.ts';
 import { createSecretBox, parseSecretKey, SealError } from '../../../../src/platform/lib/secret-box.ts';
 
 const random = systemRandom();

@@ -1,10 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import type { LogFields, Logger } from '../../../../src/platform/lib/logger.ts';
-import { mergingRepeats } from '../../../../src/platform/observe/merged-repeats.ts';
-import { createLogger } from '../../../../src/platform/observe/pino-logger.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
+import type { LogFields, Logger } from '../../../../src/platform/lib/telemetry.ts';
+import { createLogger, mergingRepeats } from '../../../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../../../src/platform/observe/scrubber.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../../support/harness/depth.ts';

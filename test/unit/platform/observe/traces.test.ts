@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
-import type { Labels } from '../../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
+import { systemRandom } from '../../../../src/platform/lib/clock.ts';
+import { type Labels, type LogFields, silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { createScrubber } from '../../../../src/platform/observe/scrubber.ts';
 import {
   type CollectorAnswer,

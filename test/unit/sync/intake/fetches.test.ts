@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Connection, Connector, Fetched, LinkedStatus } from '../../../../src/connectors/connector.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
-import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
-import type { Store } from '../../../../src/store/database.ts';
+import { type Random, systemRandom } from '../../../../src/platform/lib/clock.ts';
+import { type LogFields, silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { requestFetch } from '../../../../src/store/deliveries/wanted-fetches.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
 import { readStatus } from '../../../../src/store/status/stored-status.ts';
+import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { createFetches } from '../../../../src/sync/intake/fetches.ts';
 import { createPauses, recordRateLimits } from '../../../../src/sync/intake/pauses.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';

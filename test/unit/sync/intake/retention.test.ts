@@ -1,9 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { DeliveryState } from '../../../../src/model/delivery.ts';
-import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { type LogFields, silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { blankEntity, type EntityRow, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addRequest, requestsOfItems } from '../../../../src/store/changes/requests.ts';
-import type { Store } from '../../../../src/store/database.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
 import {
   deleteDeliveries,
@@ -14,6 +13,7 @@ import {
 } from '../../../../src/store/installation/deletions.ts';
 import type { Installation } from '../../../../src/store/installation/installation.ts';
 import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../../src/store/quota/ledger.ts';
+import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { type RetainedWorkspace, retentionJob } from '../../../../src/sync/intake/retention.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import type { TaskUpdate } from '../../../../src/model/task.ts';
-import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
+import { silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../../src/store/database.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/meta.ts';
-import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
 import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
+import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { createOutbox, sendRequest } from '../../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { createWorkspaceClient, type SendContext } from '../../../../src/workspace-api/typed-client.ts';

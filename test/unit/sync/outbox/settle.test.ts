@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
-import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import type { SyncError } from '../../../../src/model/errors.ts';
 import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, type OutboxRow } from '../../../../src/store/changes/outbox-rows.ts';
 import { requestsOfItems } from '../../../../src/store/changes/requests.ts';
 import { TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
-import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
 import {
   configureLinks,
   linksAreIdempotent,

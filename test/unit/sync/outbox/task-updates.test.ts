@@ -2,15 +2,20 @@ import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import type { TaskUpdate } from '../../../../src/model/task.ts';
 import type { TaskStatuses } from '../../../../src/model/task-status.ts';
-import type { WrittenStatus } from '../../../../src/model/written-status.ts';
-import { blankEntity, findEntity, json, saveEntity } from '../../../../src/store/changes/entities.ts';
+import type { WrittenStatus } from '../../../../src/model/written-task.ts';
+import { blankEntity, findEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, retryChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
 import { serverStatusesOf } from '../../../../src/store/status/stored-status.ts';
-import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
-import { noteContest, readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/tasks/task-update-facts.ts';
+import {
+  noteContest,
+  readTaskUpdateFacts,
+  saveTask,
+  type UpdateForm,
+} from '../../../../src/store/tasks/stored-tasks.ts';
 import { taskUpdatesOffUntil } from '../../../../src/store/workspace/server-capabilities.ts';
-import { WORKSPACE } from '../../../../src/store/workspace/workspace-answers.ts';
+import { WORKSPACE } from '../../../../src/store/workspace/workspace-reads.ts';
+import { json } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK, prepareNext } from '../../../../src/sync/outbox/claim.ts';
 import { MAX_ATTEMPTS } from '../../../../src/sync/outbox/refusals.ts';
 import { type Answer, outboxBench } from '../../../support/cost/outbox-bench.ts';

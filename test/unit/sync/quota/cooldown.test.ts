@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { writeMeta } from '../../../../src/store/meta.ts';
 import {
   afterAdmission,

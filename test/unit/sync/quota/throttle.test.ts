@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { CALLERS, keyCaller, tokenCaller } from '../../../../src/model/caller.ts';
 import { UNKNOWN_GRACE, windowOf } from '../../../../src/model/windows.ts';
-import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
-import type { Store } from '../../../../src/store/database.ts';
+import { type LogFields, silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { readMeta, writeMeta } from '../../../../src/store/meta.ts';
 import { addLedgerRow, endLedgerRow, quotaUseSince, readLedger } from '../../../../src/store/quota/ledger.ts';
+import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
 import { createDeadlineTimer } from '../../../../src/sync/quota/wait-queue.ts';
 import {

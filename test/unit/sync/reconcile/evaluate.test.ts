@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Capabilities } from '../../../../src/connectors/connector.ts';
 import { type EntityKind, entity, MAX_TIME_IN_FLIGHT, type Written } from '../../../../src/model/change.ts';
-import type { Item, PullRequest, WorkItem } from '../../../../src/model/item.ts';
-import { externalIdOf } from '../../../../src/model/link.ts';
-import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/changes/entities.ts';
+import { externalIdOf, type Item, type PullRequest, type WorkItem } from '../../../../src/model/item.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../../src/store/database.ts';
 import { itemsNamed } from '../../../../src/store/items/item-names.ts';
-import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
+import { json, type Store } from '../../../../src/store/workspace-scope.ts';
 import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer.ts';
 import {
   type ConnectorFacts,
@@ -424,6 +423,13 @@ describe('an evaluation', () => {
   ])('returns the items that name a work item with a new %s: %s', async (_what, isDependent, tasks, fields) => {
     const store = await taken([STORY, { ...PULL, title: 'Fixes ENG-1, fixes ENG-2' }], tasks);
     expect((await look(store, { ...STORY, ...fields })).dependents).toEqual(isDependent ? [PULL.key] : []);
+  });
+
+  it('links no work item to the task of another one that its text names', async () => {
+    const store = await taken([STORY], [OF_STORY]);
+    const following = { ...STORY, key: `${STORY.key}2`, identifier: 'ENG-2', title: 'Follows ENG-1' };
+    await look(store, following);
+    expect(await findEntity(store.query, entity.link(following.key, 't1'))).toBeUndefined();
   });
 
   it('returns unknown keys each time, and unknown ids when the text contains them first', async () => {

@@ -6,7 +6,7 @@ import { heldChanges, releaseHeld } from '../../../../src/store/changes/held-cha
 import { addDifference, findChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { fetchKey, REPLAYED } from '../../../../src/store/deliveries/inbox.ts';
-import { type Answer, appendAnswer } from '../../../../src/store/workspace/workspace-answers.ts';
+import { type Answer, appendAnswer } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../../src/sync/reconcile/apply-batch.ts';
 import { createRules, type GuardLimits } from '../../../../src/sync/reconcile/context.ts';

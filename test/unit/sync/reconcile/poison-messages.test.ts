@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import type { Store } from '../../../../src/store/database.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
-import { unpackBody } from '../../../../src/store/deliveries/bodies.ts';
-import { countAttempt, quarantinedDeliveries, settleDeliveries } from '../../../../src/store/deliveries/inbox.ts';
+import {
+  countAttempt,
+  quarantinedDeliveries,
+  settleDeliveries,
+  unpackBody,
+} from '../../../../src/store/deliveries/inbox.ts';
+import type { Store } from '../../../../src/store/workspace-scope.ts';
 import type {
   ReconcileConnection,
   ReconcileContext,

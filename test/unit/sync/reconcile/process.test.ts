@@ -1,19 +1,17 @@
 import { expect, test } from 'vitest';
 import type { Translation } from '../../../../src/connectors/connector.ts';
 import { entity } from '../../../../src/model/change.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
 import type { Item } from '../../../../src/model/item.ts';
 import { DatabaseFault } from '../../../../src/platform/database/database-fault.ts';
-import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../../src/platform/lib/meter.ts';
-import type { Span } from '../../../../src/platform/lib/tracer.ts';
-import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
+import { type Span, silentLogger, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
 import { findChange } from '../../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../../src/store/database.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { type PendingDelivery, pendingDeliveries } from '../../../../src/store/deliveries/inbox.ts';
 import { markTasksUnverified } from '../../../../src/store/tasks/task-creations.ts';
-import { appendAnswer } from '../../../../src/store/workspace/workspace-answers.ts';
+import { appendAnswer } from '../../../../src/store/workspace/workspace-reads.ts';
+import type { Store } from '../../../../src/store/workspace-scope.ts';
 import {
   createBatchContexts,
   createKeyHorizon,

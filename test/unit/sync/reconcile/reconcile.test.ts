@@ -2,15 +2,14 @@ import { sql } from 'kysely';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { DatabaseFault } from '../../../../src/platform/database/database-fault.ts';
-import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../../src/platform/lib/meter.ts';
-import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
+import { type LogFields, silentLogger, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
 import { blankEntity, findEntities, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { changesInState } from '../../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../../src/store/database.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { itemsAtUrl, itemsByDisplayName } from '../../../../src/store/items/items.ts';
-import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
+import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../../src/sync/reconcile/apply-batch.ts';
 import {
   createBatchContexts,

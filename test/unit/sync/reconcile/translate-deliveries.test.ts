@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Translation } from '../../../../src/connectors/connector.ts';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { LARGE } from '../../../../src/platform/lib/yield.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
+import { LARGE } from '../../../../src/platform/lib/concurrency.ts';
 import type { ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
 import {
   partsOf,

@@ -3,12 +3,12 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Connector } from '../../../../src/connectors/connector.ts';
 import { writeJson } from '../../../../src/connectors/kit/payload.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { SyncError } from '../../../../src/model/errors.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
+import { LARGE, yieldToEventLoop } from '../../../../src/platform/lib/concurrency.ts';
 import { MEBIBYTE } from '../../../../src/platform/lib/quantities.ts';
 import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
-import { LARGE, yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
-import { packBody } from '../../../../src/store/deliveries/bodies.ts';
+import { packBody } from '../../../../src/store/deliveries/inbox.ts';
 import {
   type Converter,
   createConverter,

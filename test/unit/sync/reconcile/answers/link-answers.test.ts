@@ -1,14 +1,13 @@
 import { expect, test } from 'vitest';
 import { entity, MAX_TIME_IN_FLIGHT } from '../../../../../src/model/change.ts';
-import { externalIdOf } from '../../../../../src/model/link.ts';
+import { externalIdOf } from '../../../../../src/model/item.ts';
 import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../../src/store/changes/outbox-rows.ts';
 import { nextRevision } from '../../../../../src/store/changes/revision.ts';
-import type { Store } from '../../../../../src/store/database.ts';
 import { OWN_KEY_ID, readMeta } from '../../../../../src/store/meta.ts';
-import type { Answer } from '../../../../../src/store/workspace/workspace-answers.ts';
-import { lastLinksRead } from '../../../../../src/store/workspace/workspace-reads.ts';
+import { type Answer, lastLinksRead } from '../../../../../src/store/workspace/workspace-reads.ts';
 import { beginSweep } from '../../../../../src/store/workspace/workspace-sweeps.ts';
+import type { Store } from '../../../../../src/store/workspace-scope.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';
 import { saidOf, takeBatch } from '../../../../support/rows/batches.ts';

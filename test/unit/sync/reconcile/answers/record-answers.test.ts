@@ -1,25 +1,19 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
 import type { PullRequest } from '../../../../../src/model/item.ts';
-import {
-  blankEntity,
-  type EntityRow,
-  findEntity,
-  json,
-  saveEntity,
-} from '../../../../../src/store/changes/entities.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../../../src/store/database.ts';
 import { PULL_REQUESTS_READ, readMeta } from '../../../../../src/store/meta.ts';
 import { saveRows } from '../../../../../src/store/unit-of-work/unit-of-work.ts';
 import { noteListRefused, noteRecordsListed } from '../../../../../src/store/workspace/server-capabilities.ts';
-import { type Answer, readAnswer } from '../../../../../src/store/workspace/workspace-answers.ts';
+import { type Answer, readAnswer } from '../../../../../src/store/workspace/workspace-reads.ts';
 import {
   beginSweep,
   findRunningSweep,
   noteListed,
   type Sweep,
 } from '../../../../../src/store/workspace/workspace-sweeps.ts';
+import { json, type Store } from '../../../../../src/store/workspace-scope.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { continueRecordEvaluation } from '../../../../../src/sync/reconcile/answers/record-answers.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';

@@ -4,9 +4,8 @@ import type { ListPage } from '../../../../../src/model/delivery.ts';
 import type { Item } from '../../../../../src/model/item.ts';
 import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/changes/entities.ts';
 import { findChange, type OutboxRow, updateChange } from '../../../../../src/store/changes/outbox-rows.ts';
-import type { Store } from '../../../../../src/store/database.ts';
 import { readMeta, TASKS_READ, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
-import { saveTask, tasksByKeys } from '../../../../../src/store/tasks/cached-tasks.ts';
+import { saveTask, tasksByKeys } from '../../../../../src/store/tasks/stored-tasks.ts';
 import {
   areTasksUnverified,
   delayCreations,
@@ -15,9 +14,9 @@ import {
   saveTaskMarks,
   taskMarks,
 } from '../../../../../src/store/tasks/task-creations.ts';
-import type { Answer } from '../../../../../src/store/workspace/workspace-answers.ts';
-import { lastLinksRead } from '../../../../../src/store/workspace/workspace-reads.ts';
+import { type Answer, lastLinksRead } from '../../../../../src/store/workspace/workspace-reads.ts';
 import { beginSweep, findRunningSweep } from '../../../../../src/store/workspace/workspace-sweeps.ts';
+import type { Store } from '../../../../../src/store/workspace-scope.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import type { NamedResources } from '../../../../../src/sync/reconcile/answers/shapes.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';

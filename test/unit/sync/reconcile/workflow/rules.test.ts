@@ -2,21 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../../../src/model/task.ts';
-import type { WrittenStatus } from '../../../../../src/model/written-status.ts';
-import {
-  blankEntity,
-  type EntityRow,
-  findEntity,
-  json,
-  saveEntity,
-} from '../../../../../src/store/changes/entities.ts';
+import type { WrittenStatus } from '../../../../../src/model/written-task.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/changes/entities.ts';
 import {
   addDifference,
   findChange,
   type OutboxRow,
   updateChange,
 } from '../../../../../src/store/changes/outbox-rows.ts';
-import { saveTask } from '../../../../../src/store/tasks/cached-tasks.ts';
+import { saveTask } from '../../../../../src/store/tasks/stored-tasks.ts';
+import { json } from '../../../../../src/store/workspace-scope.ts';
 import { createRules, PLAIN_RULES } from '../../../../../src/sync/reconcile/context.ts';
 import { evaluateTaskUpdate, releaseTaskStatus } from '../../../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import type { WorkflowInput, WorkflowRule } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';

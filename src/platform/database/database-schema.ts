@@ -7,10 +7,16 @@ import {
   type Generated,
   type GeneratedAlways,
   type Kysely,
+  type QueryExecutorProvider,
+  type RawBuilder,
+  type SelectQueryBuilder,
+  SqliteAdapter,
   sql,
 } from 'kysely';
-import type { Migration } from 'kysely/migration';
-import { type Dialect, dialectOf } from './dialect.ts';
+import { jsonArrayFrom as jsonOfPostgres } from 'kysely/helpers/postgres';
+import { jsonArrayFrom as jsonOfSqlite } from 'kysely/helpers/sqlite';
+import { type Migration, Migrator } from 'kysely/migration';
+import { NewerDatabaseError, OlderDatabaseError } from './database-types.ts';
 
 /** An expression, or a function of the dialect where the databases differ. */
 type ByDialect = Expression<unknown> | ((dialect: Dialect) => Expression<unknown>);
@@ -30,7 +36,7 @@ interface ColumnProperties {
 }
 
 /** A column. `Type` is its type in Kysely's rows. It is not null unless it is nullable, generated or a key. */
-export interface Column<Type> extends ColumnProperties {
+interface Column<Type> extends ColumnProperties {
   /** Exists as a type only. */
   readonly type: Type;
   nullable(): Column<Type | null>;
@@ -85,7 +91,7 @@ export const blob = (): Column<Buffer> => column({ dataType: 'blob' });
 /** A primary key that the database counts up. It gives no number twice, even if the row was deleted. */
 export const numbered = (): Column<Generated<number>> => column({ dataType: 'integer', isKey: true, isNumbered: true });
 
-export type Columns = Readonly<Record<string, Column<unknown>>>;
+type Columns = Readonly<Record<string, Column<unknown>>>;
 
 /** The type of the rows of a table for Kysely. */
 export type RowOf<Each extends Columns> = { -readonly [Name in keyof Each]: Each[Name]['type'] };
@@ -120,7 +126,7 @@ export interface Table<Each extends Columns = Columns, Key extends string = stri
   readonly columns: Each;
 }
 
-export type TablesByName = Readonly<Record<string, Table>>;
+type TablesByName = Readonly<Record<string, Table>>;
 
 /** Defines a table with all its columns, keys and indexes. Nothing else in the program repeats them. */
 export function table<Each extends Columns, const Key extends keyof Each & string>(
@@ -260,4 +266,131 @@ async function addStatistics(db: Kysely<unknown>, tables: TablesByName, migratio
     .values(rows)
     .execute();
   await sql`analyze sqlite_schema`.execute(db);
+}
+
+/** The dialect, for statements and migrations in which the databases differ; the compiler handles all other differences. */
+export type Dialect = 'sqlite' | 'postgres';
+
+/** Returns the dialect of a query, a transaction or an executor. */
+export function dialectOf(query: QueryExecutorProvider | Pick<Kysely<unknown>, 'getExecutor'>): Dialect {
+  return query.getExecutor().adapter instanceof SqliteAdapter ? 'sqlite' : 'postgres';
+}
+
+/**
+ * Selects the text at a path in a column that stores JSON as text: `textIn('fields', ['item', 'url'])`. Null if there is none.
+ *
+ * PostgreSQL decodes the whole document, and would refuse it for one `\u0000` or half a surrogate pair in any of its texts.
+ * Present writes have none (`withStorableTexts`); older rows that were copied from SQLite are read with another letter.
+ */
+export function textIn(dialect: Dialect, column: string, path: readonly string[]): RawBuilder<string | null> {
+  const place = sql.ref(column);
+  if (dialect === 'sqlite') return sql`json_extract(${place}, ${sql.lit(`$.${path.join('.')}`)})`;
+  const steps = sql.lit(`{${path.join(',')}}`);
+  const readable = sql.raw(String.raw`'\\u(0000|d[89a-f][0-9a-f]{2})', '\\ufffd', 'g'`);
+  return sql`((regexp_replace(${place}, ${readable})::json #> ${steps}) #>> '{}')`;
+}
+
+/** Rows as one value: a text in SQLite, and a parsed value from `pg`. */
+type RowsAsJson<Row> = string | readonly Row[];
+
+/**
+ * Selects the rows of a correlated subquery as one value, which `rowsIn` reads. Both databases run it once for each outer row,
+ * and use its index. A join would depend on estimates: PostgreSQL may run the subquery again for each pair of rows.
+ */
+export function rowsOfSubquery<Row extends object>(
+  dialect: Dialect,
+  rows: SelectQueryBuilder<never, never, Row>,
+): RawBuilder<RowsAsJson<Row>> {
+  const list = dialect === 'sqlite' ? jsonOfSqlite(rows) : jsonOfPostgres(rows);
+  return list.$castTo<RowsAsJson<Row>>();
+}
+
+export function rowsIn<Row>(list: RowsAsJson<Row>): readonly Row[] {
+  return typeof list === 'string' ? JSON.parse(list) : list;
+}
+
+/** The table in which Kysely stores the applied migrations. */
+export const APPLIED = 'kysely_migration';
+
+export interface MigrateOptions {
+  readonly migrations: Readonly<Record<string, Migration>>;
+  readonly readableSince?: string;
+  /** The schema of the tables; absent: there is only one. */
+  readonly schema?: string;
+  /** Thrown if there are no tables yet; absent: they are created. */
+  readonly missing?: Error | undefined;
+  /** Runs the work on a connection without a statement timeout; absent: there is no timeout. */
+  readonly patient?: (work: (query: Kysely<unknown>) => Promise<void>) => Promise<void>;
+  readonly hasTable: (name: string) => Promise<boolean>;
+  /** Keeps other processes from changing tables until the end of the transaction; absent: there are none. */
+  readonly lock?: (transaction: Kysely<unknown>) => Promise<void>;
+  /** Runs before the tables of a database that is in use are changed. */
+  readonly before?: () => Promise<void>;
+}
+
+/** The table with one row: the migration that a program needs at least to work with the present tables. */
+const READABLE = 'readable_since';
+
+type Names = {
+  readonly [APPLIED]: { readonly name: string };
+  readonly [READABLE]: { migration: string };
+};
+
+/**
+ * Brings the tables up to date, in one transaction. Tables of a newer program stay unchanged: they can be used if that program
+ * allows it. Throws `NewerDatabaseError` if it does not, and `OlderDatabaseError` for a layout that no migration continues.
+ */
+export async function migrate(query: Kysely<unknown>, options: MigrateOptions): Promise<void> {
+  const { migrations, before, patient = (work) => work(query) } = options;
+  const names = query.withTables<Names>();
+  const applied = await appliedMigrations(names, options);
+  if (options.missing && applied.length === 0) throw options.missing;
+  const [first] = Object.keys(migrations).sort();
+  if (applied.length > 0 && first !== undefined && !applied.includes(first))
+    throw new OlderDatabaseError('the tables have an earlier layout');
+  const newer = applied.filter((name) => !(name in migrations));
+  const missing = Object.keys(migrations).filter((name) => !applied.includes(name));
+  if (newer.length > 0) {
+    const since = await readableSince(names, options);
+    if (since !== undefined && since in migrations && missing.length === 0) return;
+    throw new NewerDatabaseError(`the database has migrations that this version does not know: ${newer.join(', ')}`);
+  }
+  if (missing.length === 0) return;
+  if (applied.length > 0) await before?.();
+  await patient((changing) => changing.transaction().execute((transaction) => applyAll(transaction, options)));
+}
+
+async function applyAll(transaction: Kysely<unknown>, options: MigrateOptions): Promise<void> {
+  const { migrations, schema } = options;
+  await options.lock?.(transaction);
+  const provider = { getMigrations: async () => ({ ...migrations }) };
+  const { error } = await new Migrator({
+    db: transaction,
+    provider,
+    ...(schema && { migrationTableSchema: schema }),
+  }).migrateToLatest();
+  if (error) throw error;
+  if (options.readableSince !== undefined) await tellReadable(transaction, options.readableSince);
+}
+
+async function appliedMigrations(names: Kysely<Names>, { hasTable }: MigrateOptions): Promise<readonly string[]> {
+  if (!(await hasTable(APPLIED))) return [];
+  const rows = await names.selectFrom(APPLIED).select('name').execute();
+  return rows.map(({ name }) => name);
+}
+
+async function readableSince(names: Kysely<Names>, { hasTable }: MigrateOptions): Promise<string | undefined> {
+  if (!(await hasTable(READABLE))) return undefined;
+  return (await names.selectFrom(READABLE).select('migration').executeTakeFirst())?.migration;
+}
+
+async function tellReadable(transaction: Kysely<unknown>, migration: string): Promise<void> {
+  await transaction.schema
+    .createTable(READABLE)
+    .ifNotExists()
+    .addColumn('migration', 'text', (column) => column.notNull())
+    .execute();
+  const names = transaction.withTables<Names>();
+  await names.deleteFrom(READABLE).execute();
+  await names.insertInto(READABLE).values({ migration }).execute();
 }

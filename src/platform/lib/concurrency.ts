@@ -84,3 +84,59 @@ export function createDataLoader<Wanted>(
 function promisesSettled(): Promise<void> {
   return new Promise((resolve) => process.nextTick(resolve));
 }
+
+export type Queue = ReturnType<typeof createQueue>;
+
+/** Admits callers one at a time, in the order of their arrival. The cost of a turn does not grow with the number of callers. */
+export function createQueue() {
+  /** The waiting callers, from `first` on. The ones before it have had their turn. */
+  let waiting: (() => void)[] = [];
+  let first = 0;
+  let isTaken = false;
+
+  /** Drops the finished part only when it is the larger one, so that the cost of a turn stays constant. */
+  function next(): (() => void) | undefined {
+    const call = waiting[first];
+    if (call === undefined) return undefined;
+    first += 1;
+    if (first * 2 < waiting.length) return call;
+    waiting = waiting.slice(first);
+    first = 0;
+    return call;
+  }
+
+  return {
+    /** Resolves at the caller's turn, which lasts until `leave`. */
+    enter(): Promise<void> {
+      if (!isTaken) {
+        isTaken = true;
+        return Promise.resolve();
+      }
+      return new Promise((resolve) => waiting.push(resolve));
+    },
+    leave() {
+      const call = next();
+      isTaken = call !== undefined;
+      call?.();
+    },
+  };
+}
+
+/** Runs all steps in order, also after one has failed. Throws the failures at the end. */
+export async function doAll(steps: readonly (() => unknown)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  throwAll(failures);
+}
+
+/** Throws the failures of independent actions: a single one as it is, several as an `AggregateError`. */
+export function throwAll(failures: readonly unknown[]): void {
+  if (failures.length > 1) throw new AggregateError(failures, `${failures.length} things failed`);
+  if (failures.length === 1) throw failures[0];
+}
