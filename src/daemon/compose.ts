@@ -18,7 +18,7 @@ import type { Tracer } from '../platform/lib/tracer.ts';
 import { acquireDataFolder } from '../store/installation/data-folder.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { installationRuns } from '../store/installation/job-runs.ts';
-import type { WakeSignals } from '../store/workspace-context.ts';
+import type { WakeSignals } from '../store/store-context.ts';
 import { createGroupCommit } from '../sync/intake/append.ts';
 import { createGrants } from '../sync/intake/grants.ts';
 import { retentionJob } from '../sync/intake/retention.ts';
@@ -172,7 +172,7 @@ function workspaceOpener(daemon: DaemonContext) {
     const service = isEmbedded ? await openEmbedded(daemon, config) : undefined;
     try {
       const address = addressOf(config, service);
-      return { service, partition: await openPartition(daemon, { ...wakeSignals, config, address, lease }) };
+      return { service, partition: await openPartition(daemon, config, address, lease, wakeSignals) };
     } catch (error) {
       await service?.close();
       throw error;

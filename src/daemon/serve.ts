@@ -34,7 +34,7 @@ import { assetRoutes } from '../web/html-document.ts';
 import { probeRoutes, replicaRoutes, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import type { DaemonContext } from './daemon-context.ts';
-import { workspaceIdOf } from './partition-stages.ts';
+import { workspaceIdOf } from './partition.ts';
 import type { Reload } from './reload.ts';
 import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';

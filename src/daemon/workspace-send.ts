@@ -1,10 +1,9 @@
 import type { DirectContext } from '../admin/open-workspace.ts';
-import { fencedHttpClient } from '../cluster/lease-holder.ts';
 import { LARGEST_PASSED } from '../gateway/outgoing.ts';
 import type { Upstream } from '../gateway/upstream.ts';
 import { CALLERS } from '../model/caller.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import type { HttpAnswer } from '../platform/http/http-client.ts';
+import type { HttpAnswer, HttpClient } from '../platform/http/http-client.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { duration } from '../platform/lib/quantities.ts';
 import { withoutEnd } from '../platform/lib/text.ts';
@@ -14,7 +13,8 @@ import { nextRevision } from '../store/changes/revision.ts';
 import type { SlotAnswer } from '../sync/quota/cooldown.ts';
 import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
-import { readLargeBy } from '../sync/worker/converter.ts';
+import { type Converter, readLargeBy } from '../sync/worker/converter.ts';
+import type { WorkspaceContext } from '../sync/workspace-context.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
 import { createResponseCapture, createRouteOf, type ResponseCapture } from '../workspace-api/capture-responses.ts';
 import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
@@ -25,27 +25,33 @@ import {
   type SendContext,
   type TransportOptions,
 } from '../workspace-api/typed-client.ts';
-import type { DaemonContext, PartitionContext } from './daemon-context.ts';
+import type { WorkspaceAddress } from './daemon-context.ts';
 
 export type WorkspaceApi = ReturnType<typeof openWorkspaceApi>;
 
 /** Opens all ways in which a partition sends requests to its workspace. All of them use slots of the one throttle. */
-export function openWorkspaceApi({ http, converter }: DaemonContext, partition: PartitionContext) {
-  const { config, address, lease } = partition;
+export function openWorkspaceApi(
+  context: Omit<WorkspaceContext, 'client'>,
+  address: WorkspaceAddress,
+  http: HttpClient,
+  lost: AbortSignal | undefined,
+  converter: Converter,
+) {
+  const { config } = context;
   const api = apiOverrides.parse(config.workspace.api ?? {});
   const readLarge = readLargeBy(converter);
   const cut = new AbortController();
   const endpoint: TransportOptions = {
     ...address,
-    http: fencedHttpClient(http, lease),
+    http,
     api,
     // Aborted when the lease is lost, or when the stop takes too long.
-    cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
+    cut: lost ? AbortSignal.any([cut.signal, lost]) : cut.signal,
   };
   const exchange = createSend(endpoint);
-  const capture = createResponseCapture(partition, createRouteOf(api), readLarge);
-  const withSlot = createWithSlot(partition);
-  const send = directSend(exchange, withSlot, partition, capture);
+  const capture = createResponseCapture(context, createRouteOf(api), readLarge);
+  const withSlot = createWithSlot(context);
+  const send = directSend(exchange, withSlot, context, capture);
   const names = { workspaceId: config.workspace.id, api };
   return {
     /** Sends for commands and pages. */
@@ -54,7 +60,7 @@ export function openWorkspaceApi({ http, converter }: DaemonContext, partition: 
     /** Sends without a slot of its own: the transaction that claimed the change has recorded one. */
     outboxClient: createWorkspaceClient({ ...names, send: exchange, readLarge }),
     /** Sends for callers of the gateway. */
-    pass: gatewaySend(endpoint, withSlot, partition.clock),
+    pass: gatewaySend(endpoint, withSlot, context.clock),
     /** Stores answers as deliveries. */
     capture,
     /** Aborts the requests in flight. */
@@ -66,7 +72,7 @@ export function openWorkspaceApi({ http, converter }: DaemonContext, partition: 
 function directSend(
   exchange: Send<SendContext>,
   withSlot: WithSlot,
-  { clock, notifyWrite }: PartitionContext,
+  { clock, onWrite }: Pick<WorkspaceContext, 'clock' | 'onWrite'>,
   capture: ResponseCapture,
 ): Send<DirectContext> {
   return async (request, context) => {
@@ -85,7 +91,7 @@ function directSend(
       if (sentAt !== undefined) await capture.failed(sent, asSyncError(error));
       throw error;
     } finally {
-      if (request.method !== 'GET') notifyWrite();
+      if (request.method !== 'GET') onWrite();
     }
   };
 }
@@ -135,7 +141,7 @@ type WithSlot = ReturnType<typeof createWithSlot>;
  * request and completed after the answer. `signal` and `patience` end the wait for a slot. If the wait is known to exceed `patience`,
  * it throws at once `rate_limited`, or the reason of the pause, with `retryAfter`. `exchange` gets the revision of the request.
  */
-function createWithSlot({ throttle, clock, store }: PartitionContext) {
+function createWithSlot({ throttle, clock, store }: Pick<WorkspaceContext, 'throttle' | 'clock' | 'store'>) {
   const recordSlot = (slot: Slot): Promise<number> =>
     store.commit(async (transaction) => {
       await slot.record(transaction);

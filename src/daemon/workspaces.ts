@@ -8,9 +8,8 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Cancel } from '../platform/lib/clock.ts';
 import { doAll, throwAll } from '../platform/lib/failures.ts';
 import { backoff } from '../platform/lib/random.ts';
-import { createWakeSignal } from '../platform/lib/wake-signal.ts';
 import { piecesOf } from '../platform/lib/yield.ts';
-import type { WakeSignals } from '../store/workspace-context.ts';
+import { createWakeSignals, type WakeSignals } from '../store/store-context.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition } from './partition.ts';
@@ -297,7 +296,3 @@ function createOwnedWorkspaces({ logger }: DaemonContext, holder: LeaseHolder, o
 }
 
 const HELD_ELSEWHERE = 'held_elsewhere';
-
-function createWakeSignals(): WakeSignals {
-  return { inbox: createWakeSignal(), outbox: createWakeSignal() };
-}

@@ -5,10 +5,10 @@ import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { isSafe, isSuccess } from '../platform/http/semantics.ts';
 import { LARGE } from '../platform/lib/yield.ts';
 import { findEntities, findEntity, json } from '../store/changes/entities.ts';
+import type { StoreContext, WakeSignals } from '../store/store-context.ts';
 import { readRecordsRoute } from '../store/workspace/server-capabilities.ts';
 import { type Answer, appendAnswer } from '../store/workspace/workspace-answers.ts';
 import { enqueueReads } from '../store/workspace/workspace-reads.ts';
-import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { readBody } from './answer.ts';
 import { type ApiOverrides, ROUTES, type Route, type RouteName } from './contract.ts';
@@ -41,7 +41,7 @@ export interface Heard {
  */
 export type ResponseCapture = ReturnType<typeof createResponseCapture>;
 
-export function createResponseCapture(context: WorkspaceContext & WakeSignals, routeOf: RouteOf, readLarge: ReadLarge) {
+export function createResponseCapture(context: StoreContext & WakeSignals, routeOf: RouteOf, readLarge: ReadLarge) {
   const { store, clock } = context;
 
   async function readAgain(asked: Asked): Promise<void> {

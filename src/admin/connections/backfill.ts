@@ -11,7 +11,7 @@ import {
   stopBackfill,
 } from '../../store/connections/backfills.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
+import type { ActiveConnection } from '../../sync/workspace-context.ts';
 import { connectionNamed } from '../named.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { connectionOf, connectionSchema, type Operation, operation, textSchema } from '../operation.ts';

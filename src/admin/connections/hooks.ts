@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Finding, HookState } from '../../connectors/connector.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
 import { isSilent } from '../../sync/intake/hook-watch.ts';
 import { webhookUrlOf } from '../../sync/intake/webhook-routes.ts';
+import type { ActiveConnection } from '../../sync/workspace-context.ts';
 import { connectionNamed } from '../named.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { ANSWER_MS, connectionOf, connectionSchema, operation, textSchema } from '../operation.ts';

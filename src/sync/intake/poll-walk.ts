@@ -17,7 +17,7 @@ import {
 } from '../../store/connections/unit-states.ts';
 import { importKey } from '../../store/deliveries/inbox.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 import { affectsAllUnits } from './pauses.ts';
 import { appendRead, type PageSelection } from './read-pages.ts';
 
@@ -48,7 +48,7 @@ type PolledPage = PollPage & {
  * @param retry receives the units to poll again before the schedule does
  */
 export function selectPolls(
-  context: IntakeContext,
+  context: WorkspaceContext,
   { name: connection, connection: vendor, names }: ActiveConnection,
   signal: AbortSignal,
   retry: Set<string>,

@@ -1,6 +1,6 @@
 import type { Cancel } from '../../platform/lib/clock.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
-import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { selectPolls } from './poll-walk.ts';
 import { readPages } from './read-pages.ts';
@@ -8,7 +8,7 @@ import { readPages } from './read-pages.ts';
 export type Polls = ReturnType<typeof createPolls>;
 
 /** Polls all connections, each on its own schedule. */
-export function createPolls(context: IntakeContext) {
+export function createPolls(context: WorkspaceContext) {
   const pollers = context.connections.map((active) => createPoller(context, active));
   return {
     jobs: pollers.map(({ job }) => job),
@@ -30,7 +30,7 @@ export function createPolls(context: IntakeContext) {
 }
 
 /** Polls one connection: its schedule, its retries, and one cycle at a time. */
-function createPoller(context: IntakeContext, active: ActiveConnection) {
+function createPoller(context: WorkspaceContext, active: ActiveConnection) {
   const stopping = new AbortController();
   let cancelRetry: Cancel = () => undefined;
   let cycles: Promise<void> = Promise.resolve();

@@ -7,7 +7,7 @@ import { clampFutureTimestamps } from '../../store/installation/clock-changes.ts
 import { canRecord } from '../../store/workspace/server-capabilities.ts';
 import { tasksWereRead } from '../../store/workspace/workspace-reads.ts';
 import type { Throttle } from '../quota/throttle.ts';
-import type { OutboxContext } from './outbox-context.ts';
+import { recordsPullRequests, type WorkspaceContext } from '../workspace-context.ts';
 
 /** The change to send next. */
 export interface NextChange extends DueChange {
@@ -22,9 +22,14 @@ const SELECTION_LIFETIME = 50;
 /** Quota windows for which due times are considered in advance. */
 const WINDOWS_AHEAD = 2;
 
-/** Decides which change is sent next, and when. */
-export function createChangeScheduler(context: OutboxContext) {
-  const { store, throttle, clock, breaker, visibility, recordsPullRequests, areChangesCurrent = () => true } = context;
+/**
+ * Decides which change is sent next, and when.
+ *
+ * @param areChangesCurrent whether the present rules have evaluated all changes. Until then nothing is written
+ */
+export function createChangeScheduler(context: WorkspaceContext, areChangesCurrent = () => true) {
+  const { store, throttle, clock, breaker, config } = context;
+  const { visibility } = config.quota;
   let mayWrite = false;
   let mayRecord = false;
   let onlyWrites = false;
@@ -35,7 +40,7 @@ export function createChangeScheduler(context: OutboxContext) {
   /** Returns the conditions that a change must meet to be sent now. */
   async function eligible(): Promise<Eligibility> {
     mayWrite ||= await tasksWereRead(store.query);
-    mayRecord ||= recordsPullRequests && (await canRecord(store.query));
+    mayRecord ||= recordsPullRequests(config) && (await canRecord(store.query));
     return {
       now: clock.now(),
       // A person has approved the writes that are sent alone.
@@ -43,7 +48,7 @@ export function createChangeScheduler(context: OutboxContext) {
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: sendsOneByOne(),
-      taskStatuses: context.taskUpdates.statuses,
+      taskStatuses: config.workspace.statuses,
       leadTime: await currentLeadTime(),
     };
   }

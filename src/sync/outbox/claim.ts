@@ -21,8 +21,8 @@ import { WORKSPACE } from '../../store/workspace/workspace-answers.ts';
 import { lastLinksRead } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Slot } from '../quota/slot.ts';
+import type { WorkspaceContext } from '../workspace-context.ts';
 import type { ChangeScheduler, NextChange } from './change-scheduler.ts';
-import type { OutboxContext } from './outbox-context.ts';
 import {
   bodyToSend,
   type PreparedRequest,
@@ -44,7 +44,7 @@ import {
  * @param askedAt when the slot was requested, epoch milliseconds
  */
 export async function claimChange(
-  { store, clock }: OutboxContext,
+  { store, clock }: WorkspaceContext,
   scheduler: ChangeScheduler,
   slot: Slot,
   next: Pick<NextChange, 'entity' | 'isCurrent'>,

@@ -7,13 +7,13 @@ import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import type { DueChange } from '../../store/changes/next-change.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ApiAnswer, SendContext } from '../../workspace-api/typed-client.ts';
+import type { ApiAnswer, SendContext, WorkspaceClient } from '../../workspace-api/typed-client.ts';
 import type { Slot } from '../quota/slot.ts';
+import type { WorkspaceContext } from '../workspace-context.ts';
 import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker.ts';
 import { type ChangeScheduler, createChangeScheduler } from './change-scheduler.ts';
 import { claimChange } from './claim.ts';
 import { type ListPosition, RECORDS_PER_PAGE } from './list-pages.ts';
-import type { OutboxClient, OutboxContext } from './outbox-context.ts';
 import { recoverAtStart, requeueUnsent } from './recovery.ts';
 import { type FailureOutcome, MAX_ATTEMPTS } from './refusals.ts';
 import { OPTIONAL_READS, type PreparedRequest, requestSpans, routeOf, type SpanEnd, sendSpanName } from './request.ts';
@@ -27,9 +27,9 @@ export type Outbox = ReturnType<typeof createOutbox>;
  * The sending stage. For each change: wait until it is due and a slot is free; claim it in one transaction; send its
  * request; settle it in another transaction. The next change is claimed meanwhile, as far as the throttle allows.
  */
-export function createOutbox(context: OutboxContext) {
+export function createOutbox(context: WorkspaceContext, areChangesCurrent?: () => boolean) {
   const { store, clock, logger } = context;
-  const scheduler = createChangeScheduler(context);
+  const scheduler = createChangeScheduler(context, areChangesCurrent);
   /** Claimed requests, until their answers are stored. */
   const claimed = new Map<PreparedRequest, Promise<void>>();
   /** Claiming failed, perhaps in its commit, which the database may have stored in spite of the error. */
@@ -84,7 +84,7 @@ export function createOutbox(context: OutboxContext) {
     logger.debug({ action, entity, lane, waited, deliveries: trace.deliveries }, 'request is sent');
     try {
       await sendAndSettle(prepared, slot);
-      if (kind !== 'read') context.onWrite?.();
+      if (kind !== 'read') context.onWrite();
       context.inbox.notify();
       context.outbox.notify();
     } catch (error) {
@@ -137,7 +137,7 @@ export function createOutbox(context: OutboxContext) {
  * Returns undefined for a backfill change as soon as live work is due or may have arrived: backfills must not delay it.
  */
 export async function acquireSlot(
-  { throttle, clock }: OutboxContext,
+  { throttle, clock }: WorkspaceContext,
   scheduler: ChangeScheduler,
   { lane, due }: DueChange,
   wake: Promise<void>,
@@ -179,7 +179,11 @@ function levelOf({ action }: PreparedRequest, { own, status }: SyncError, outcom
 }
 
 /** @param signal aborts when the outbox stops */
-export function createSender(context: OutboxContext, scheduler: ChangeScheduler, signal: AbortSignal): SendAndSettle {
+export function createSender(
+  context: WorkspaceContext,
+  scheduler: ChangeScheduler,
+  signal: AbortSignal,
+): SendAndSettle {
   const { store, throttle, client, clock, logger, meter, breaker, tracer } = context;
   const { workspace } = store.query;
   /** The first read of the tasks was refused. Nothing is written before it succeeds, so other answers end no trouble. */
@@ -235,7 +239,7 @@ export function createSender(context: OutboxContext, scheduler: ChangeScheduler,
     for (const receivedAt of receiptTimes) {
       const lag = Math.max(0, clock.now() - receivedAt);
       meter.observe('sync_lag_seconds', lag / 1_000);
-      context.onLag?.(lag);
+      context.onLag(lag);
     }
   }
 
@@ -279,14 +283,14 @@ export function createSender(context: OutboxContext, scheduler: ChangeScheduler,
     const isFirstRead = !scheduler.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
     const isOutage = breaker.failing && (!isOptional(prepared) || isUnanswered(error));
     isFirstReadRefused ||= isFirstRead;
-    if (isKeyRefused || isOutage || isFirstRead || isDoubtfulWrite(prepared, breaker)) context.onTrouble?.(error);
+    if (isKeyRefused || isOutage || isFirstRead || isDoubtfulWrite(prepared, breaker)) context.onTrouble(error);
     return hasPassed;
   }
 
   /** Does nothing while our key is refused: this request may have started before the refusal. */
   function reportRecovery(): void {
     const isTaskReadMissing = isFirstReadRefused && !scheduler.mayWrite();
-    if (!throttle.isHalted() && !isTaskReadMissing) context.onTrouble?.(undefined);
+    if (!throttle.isHalted() && !isTaskReadMissing) context.onTrouble(undefined);
   }
 
   function recordSpans(prepared: PreparedRequest, end: Omit<SpanEnd, 'settledAt'>): void {
@@ -337,7 +341,7 @@ function isPlain(prepared: PreparedRequest): prepared is PlainRequest {
 
 /** Sends a request through the client, apart from updates of tasks. Throws what the client throws. */
 export function sendRequest(
-  client: OutboxClient,
+  client: WorkspaceClient<SendContext>,
   prepared: PlainRequest,
   context: SendContext,
 ): Promise<ApiAnswer<unknown>> {

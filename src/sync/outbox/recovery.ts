@@ -7,7 +7,8 @@ import { configureLinks, readRecordsRoute, retryRefusedRoutes } from '../../stor
 import { bindServerFacts } from '../../store/workspace/server-facts.ts';
 import { enqueueInitialReads, enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { OutboxContext } from './outbox-context.ts';
+import { apiOverrides } from '../../workspace-api/contract.ts';
+import { recordsPullRequests, type WorkspaceContext } from '../workspace-context.ts';
 import { historyRow, type PreparedRequest, requestSpans } from './request.ts';
 import { awaitTaskList, pendingAgain, type SettleContext, settleContextOf } from './settle.ts';
 
@@ -25,14 +26,16 @@ export async function requeueUnsent(query: Scope, isClaimed: (entity: string) =>
 }
 
 /** Prepares the rows for a new process: settles requests in flight as unknown, and requests the initial reads. */
-export async function recoverAtStart(context: OutboxContext): Promise<void> {
-  const { store, clock, logger, tracer } = context;
+export async function recoverAtStart(context: WorkspaceContext): Promise<void> {
+  const { store, clock, logger, tracer, config } = context;
+  const { url, api } = config.workspace;
   const recovered = await store.commit(async (transaction) => {
     const now = clock.now();
     await clampFutureTimestamps(transaction, now);
-    await bindServerFacts(transaction, context.baseUrl);
+    // A constant for the embedded service, because its port changes with each start.
+    await bindServerFacts(transaction, url ?? 'embedded');
     await retryRefusedRoutes(transaction);
-    await configureLinks(transaction, context.linksAreIdempotent);
+    await configureLinks(transaction, apiOverrides.parse(api ?? {}).links === 'idempotent');
     await enqueueStartReads(transaction, context, now);
     return recover(transaction, settleContextOf(context), context.untouched);
   });
@@ -48,13 +51,9 @@ export async function recoverAtStart(context: OutboxContext): Promise<void> {
 }
 
 /** Requests the lists that were never read, and the list of tasks if the stored tasks are uncertain. */
-async function enqueueStartReads(
-  query: Scope,
-  { recordsPullRequests, throttle }: OutboxContext,
-  now: number,
-): Promise<void> {
+async function enqueueStartReads(query: Scope, { config, throttle }: WorkspaceContext, now: number): Promise<void> {
   const { state } = await readRecordsRoute(query);
-  await enqueueInitialReads(query, now, recordsPullRequests && state !== 'closed');
+  await enqueueInitialReads(query, now, recordsPullRequests(config) && state !== 'closed');
   if (!(await markTasksUnverified(query, now))) return;
   await enqueueTaskListRead(query, { now, usedShare: throttle.usedShare(), lane: 'triage', notBefore: 0 });
 }

@@ -39,8 +39,8 @@ import { appendAnswer } from '../../store/workspace/workspace-answers.ts';
 import { enqueueTaskListRead, requestTaskReads } from '../../store/workspace/workspace-reads.ts';
 import { findRunningSweep, recordsSwept } from '../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
+import type { WorkspaceContext } from '../workspace-context.ts';
 import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
-import type { OutboxContext } from './outbox-context.ts';
 import { historyRow, OPTIONAL_READS, type PreparedRequest } from './request.ts';
 
 /** The circumstances in which a request is settled. */
@@ -68,10 +68,11 @@ export interface SettleContext {
 const RESTORE_SHARE = 0.2;
 
 /** @param failed the entity of a request that failed */
-export function settleContextOf(context: OutboxContext, failed?: string): SettleContext {
-  const { clock, random, throttle, visibility, taskUpdates, breaker } = context;
+export function settleContextOf(context: WorkspaceContext, failed?: string): SettleContext {
+  const { clock, random, throttle, breaker, config } = context;
+  const { visibility } = config.quota;
   const restorePace = Math.max(0, ...throttle.paces().map(({ slots, hold }) => hold / (slots * RESTORE_SHARE)));
-  const taskStatuses = taskUpdates.statuses;
+  const taskStatuses = config.workspace.statuses;
   const settled = { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace, taskStatuses };
   if (failed === undefined) return settled;
   const { othersAnswered, isAtFault } = breaker.sinceFailure(failed);

@@ -4,7 +4,7 @@ import type { WindowSnapshot } from '../../model/windows.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Share } from './share.ts';
 
@@ -220,7 +220,7 @@ interface Request {
 /** Updates the cooldown from the answers of the workspace. */
 export function createCooldownControl(
   initial: Cooldown,
-  { clock, random, logger, meter }: WorkspaceContext,
+  { clock, random, logger, meter }: StoreContext,
   smallestShare: number,
   measure: () => QuotaMeasure,
   onChange: () => void,

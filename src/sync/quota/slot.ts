@@ -2,7 +2,7 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import { createTransitionLogger } from '../../platform/lib/logger.ts';
 import type { Store } from '../../store/database.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../store/meta.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import {
   type CooldownControl,
@@ -43,7 +43,7 @@ interface SlotEvents {
 
 /** Creates the slots that are given out, and writes their rows. */
 export function createSlots(
-  context: WorkspaceContext,
+  context: StoreContext,
   ledger: WindowLedger,
   control: CooldownControl,
   measure: () => QuotaMeasure,
@@ -123,7 +123,7 @@ export function createSlots(
 }
 
 /** Stores the time while any window contains a request: after a reboot, only stored time is known to have passed. */
-function createHeartbeat({ store, clock, logger }: WorkspaceContext, ledger: WindowLedger, isIdle: () => boolean) {
+function createHeartbeat({ store, clock, logger }: StoreContext, ledger: WindowLedger, isIdle: () => boolean) {
   const failures = createTransitionLogger(logger, 'warn', {
     failed: 'the time of the ledger could not be stored',
     again: 'the time of the ledger is stored again',

@@ -4,7 +4,7 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Lane } from '../../model/lane.ts';
 import { withinCap } from '../../model/windows.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 import {
   type Cooldown,
   createCooldownControl,
@@ -48,7 +48,7 @@ const SLOW_AFTER = 1_000;
  * @param untouched time for which unanswered requests of the previous process can still be in flight; `UNKNOWN_GRACE` if absent
  */
 export async function createThrottle(
-  context: WorkspaceContext,
+  context: StoreContext,
   quota: QuotaOptions,
   { careful, untouched }: { readonly careful?: number; readonly untouched?: number } = {},
 ): Promise<Throttle> {
@@ -76,7 +76,7 @@ export async function createThrottle(
 
 /** @param caution time with few requests in flight, milliseconds */
 function wire(
-  context: WorkspaceContext,
+  context: StoreContext,
   quota: QuotaOptions,
   limits: Limits,
   ledger: WindowLedger,

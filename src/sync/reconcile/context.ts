@@ -4,13 +4,10 @@ import type { Item, ItemReference } from '../../model/item.ts';
 import type { Grammar } from '../../model/link.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import type { WaitingDelivery } from '../../store/changes/outbox-rows.ts';
 import type { StoredBody } from '../../store/deliveries/bodies.ts';
 import type { Webhook } from '../../store/deliveries/inbox.ts';
-import { highestTaskKeys, taskIdPrefixes } from '../../store/tasks/cached-tasks.ts';
 import type { Answer } from '../../store/workspace/workspace-answers.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { createLinkRules, type LinkRules, type LinkRulesInput } from './link-rules/link-rules.ts';
 import { createIsUser, createTriage, type Triage, type TriageInput } from './triage.ts';
@@ -188,72 +185,6 @@ export interface BatchContext extends EvaluationContext {
   readonly guard?: GuardLimits;
   /** Shared by all batches. */
   readonly liveStatuses: LiveStatuses;
-}
-
-/** The parts and the settings of reconcile of one workspace. */
-export interface ReconcileContext extends WorkspaceContext {
-  readonly sources: ReconcileConnections;
-  readonly rules: Rules;
-  /** Returns u, the used share of the long quota window, 0..1. */
-  readonly usedShare: () => number;
-  readonly visibility?: number;
-  /** Absent: no change is held. */
-  readonly guard?: GuardLimits;
-  /** The version of the program. Another version retries the deliveries that exceeded their budget. */
-  readonly version: string;
-  /** Whether deliveries arrive faster than intake can store them one by one. */
-  readonly isCrowded: () => boolean;
-  /** Notified after deliveries were appended. */
-  readonly inbox: WakeSignal;
-  /** Notified when the outbox may have a new change. */
-  readonly outbox: WakeSignal;
-  /** Notified when objects must be fetched. */
-  readonly fetches: WakeSignal;
-  /** Notified when a notice may have to be written to a vendor. */
-  readonly writeBack?: WakeSignal;
-}
-
-export type BatchContexts = ReturnType<typeof createBatchContexts>;
-
-/** Creates the contexts of batches, and caches what they read from the list of tasks. */
-export function createBatchContexts(context: ReconcileContext) {
-  const { store, sources, clock, logger, usedShare, visibility, rules, guard } = context;
-  const liveStatuses: LiveStatuses = new Map();
-  let horizon: KeyHorizon | undefined;
-  let prefixes: readonly string[] | undefined;
-
-  /** Returns the prefixes of task ids. Must not be called within a transaction. */
-  async function idPrefixes(): Promise<readonly string[]> {
-    prefixes ??= await taskIdPrefixes(store.query);
-    return prefixes;
-  }
-
-  return {
-    /**
-     * Reads what a context needs. Returns a function that creates the context of a transaction when it begins. Must not
-     * be called within a transaction, because it runs queries of its own.
-     */
-    async load(): Promise<() => BatchContext> {
-      horizon ??= createKeyHorizon(await highestTaskKeys(store.query));
-      const shared = {
-        keyHorizon: horizon,
-        idPrefixes: await idPrefixes(),
-        sources,
-        rules,
-        logger,
-        guard,
-        visibility,
-        liveStatuses,
-      };
-      return () => ({ ...shared, now: clock.now(), usedShare: usedShare() });
-    },
-    idPrefixes,
-    /** Drops the cache because tasks were added or renamed. */
-    invalidate() {
-      horizon = undefined;
-      prefixes = undefined;
-    },
-  };
 }
 
 /**

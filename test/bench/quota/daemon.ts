@@ -7,7 +7,6 @@ import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
@@ -16,6 +15,7 @@ import { evaluate } from '../../../src/sync/reconcile/evaluate.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
 import type { ApiRequest, ApiResponse, Send } from '../../../src/workspace-api/exchange.ts';
 import { createWorkspaceClient, type SendContext } from '../../../src/workspace-api/typed-client.ts';
+import { workspaceContext } from '../../support/harness/workspace-context.ts';
 import { createChance } from './references/chance.ts';
 import type { Line } from './references/trace.ts';
 import type { Server } from './server.ts';
@@ -77,36 +77,18 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const common = { store, clock, random, logger: silentLogger, meter: silentMeter };
   const throttle = await createThrottle(common, quota, { careful: succession?.careful });
   const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal() };
-  const reconcile = createReconcile({
-    ...common,
-    ...wakeSignals,
-    version: 'bench',
-    sources: moving ? sourcesOf(moving) : SOURCES,
-    rules: moving?.rules ?? PLAIN_RULES,
-    visibility,
-    usedShare: () => throttle.usedShare(),
-    isCrowded: () => false,
-    fetches: createWakeSignal(),
-  });
   const send = sendTo(server, life, moving);
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
-  const outbox = createOutbox({
-    ...{
-      ...common,
-      ...wakeSignals,
-      throttle,
-      client,
-      breaker: createBreaker(),
-      visibility,
-      untouched: succession?.untouched,
+  const context = workspaceContext(
+    {
+      ...{ ...common, ...wakeSignals, throttle, client, version: 'bench', untouched: succession?.untouched },
+      sources: moving ? sourcesOf(moving) : SOURCES,
+      rules: moving?.rules ?? PLAIN_RULES,
     },
-    ...{
-      recordsPullRequests: true,
-      baseUrl: ADDRESS,
-      linksAreIdempotent: false,
-      taskUpdates: { form: 'whole', statuses: {}, areEditsReported: true },
-    },
-  });
+    { quota: { visibility }, workspace: { url: ADDRESS, webhook: {} as never }, recordsPullRequests: true },
+  );
+  const reconcile = createReconcile(context);
+  const outbox = createOutbox(context);
   if (!options.straight) reconcile.start();
   outbox.start();
   const straight = (query: Scope, line: Line, isBackfill: boolean) => {

@@ -2,7 +2,7 @@ import type { Lane } from '../../../src/model/lane.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import type { Store } from '../../../src/store/database.ts';
-import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
+import type { StoreContext } from '../../../src/store/store-context.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
@@ -40,7 +40,7 @@ export interface QuotaBench {
   restart(quota?: Partial<QuotaOptions>): Promise<QuotaBench>;
 }
 
-type BenchParts = Partial<Pick<WorkspaceContext, 'store' | 'logger'>> & { readonly clock?: TravellingClock };
+type BenchParts = Partial<Pick<StoreContext, 'store' | 'logger'>> & { readonly clock?: TravellingClock };
 
 /** A throttle over a store of its own, with a travelling clock. */
 export async function openQuotaBench(quota: Partial<QuotaOptions> = {}, parts: BenchParts = {}): Promise<QuotaBench> {

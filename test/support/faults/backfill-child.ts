@@ -6,16 +6,13 @@
  * Prints how many steps it took, and what it asked for, as one JSON line.
  */
 
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { readBackfills } from '../../../src/store/connections/backfills.ts';
 import { openInstallationFile } from '../../../src/store/installation/installation.ts';
 import { createBackfills } from '../../../src/sync/intake/backfill-stage.ts';
-import { createPauses } from '../../../src/sync/intake/pauses.ts';
 import { fastClock } from '../fakes/crash-clock.ts';
 import { connectionWith, notesConnector } from '../fakes/notes.ts';
+import { workspaceContext } from '../harness/workspace-context.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
 const [place, step] = process.argv.slice(2);
@@ -35,18 +32,9 @@ const connection = connectionWith({
     return { event: 'list', body: Buffer.from(`page ${page}`), total: 3, ...next };
   },
 });
-const backfills = createBackfills({
-  ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-  ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
-  pauses: createPauses(clock),
-  connections: [
-    {
-      ...{ name: 'notes', connector: notesConnector, options: {}, connection, secrets: [] },
-      schedule: 'off',
-      sweep: 'off',
-    },
-  ],
-});
+const notes = { name: 'notes', connector: notesConnector, options: {}, connection, secrets: [] };
+const connections = [{ ...notes, schedule: 'off', sweep: 'off' } as const];
+const backfills = createBackfills(workspaceContext({ store, clock, connections }));
 backfills.start();
 while ((await readBackfills(store.query, 'notes'))[0]?.finishedAt === null)
   await new Promise((resolve) => setTimeout(resolve, 2));

@@ -7,14 +7,11 @@
  */
 
 import { systemClock } from '../../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { openInstallationFile } from '../../../src/store/installation/installation.ts';
-import { createPauses } from '../../../src/sync/intake/pauses.ts';
 import { createPolls } from '../../../src/sync/intake/polls.ts';
 import { connectionWith, notesConnector } from '../fakes/notes.ts';
+import { workspaceContext } from '../harness/workspace-context.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
 const [place, step] = process.argv.slice(2);
@@ -22,14 +19,9 @@ const steps = numberedSteps(Number(step));
 const installation = await openInstallationFile({ file: place as string, random: systemRandom(), steps });
 const store = await installation.store('test');
 const asked: (string | undefined)[] = [];
-const polls = createPolls({
+const context = workspaceContext({
   store,
   clock: systemClock(),
-  random: systemRandom(),
-  ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
-  pauses: createPauses(systemClock()),
-  logger: silentLogger,
-  meter: silentMeter,
   connections: [
     {
       name: 'notes',
@@ -57,6 +49,7 @@ const polls = createPolls({
     },
   ],
 });
+const polls = createPolls(context);
 await polls.pollNow();
 await polls.stop();
 await installation.close();

@@ -5,16 +5,14 @@ import type { OpenOptions } from '../../../src/platform/database/database-types.
 import { createServer, type ServerOptions } from '../../../src/platform/http/server.ts';
 import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { type Meter, silentMeter } from '../../../src/platform/lib/meter.ts';
-import { systemRandom } from '../../../src/platform/lib/random.ts';
 import type { Schedule } from '../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { mergingRepeats } from '../../../src/platform/observe/merged-repeats.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { unpackBody } from '../../../src/store/deliveries/bodies.ts';
-import type { ActiveConnection, IntakeContext } from '../../../src/sync/intake/active-connection.ts';
 import { createCollector, createGroupCommit } from '../../../src/sync/intake/append.ts';
-import { createPauses } from '../../../src/sync/intake/pauses.ts';
 import { type Receiver, webhookRoutes } from '../../../src/sync/intake/webhook-routes.ts';
+import type { ActiveConnection } from '../../../src/sync/workspace-context.ts';
 import { connectionWith, notesConnector, SECRET } from '../fakes/notes.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { folderOfTest } from './folder.ts';
@@ -59,20 +57,6 @@ export function activeWith(parts: ActiveParts = {}): ActiveConnection {
     schedule: parts.schedule ?? 'off',
     sweep: parts.sweep ?? 'off',
     webhookUrl: parts.webhookUrl,
-  };
-}
-
-/** Returns a context of intake that logs and counts nothing. */
-export function intakeContext(
-  parts: Pick<IntakeContext, 'store' | 'clock' | 'connections'> & Partial<IntakeContext>,
-): IntakeContext {
-  const silent = { random: systemRandom(), logger: silentLogger, meter: silentMeter };
-  return {
-    ...silent,
-    pauses: createPauses(parts.clock),
-    inbox: createWakeSignal(),
-    outbox: createWakeSignal(),
-    ...parts,
   };
 }
 

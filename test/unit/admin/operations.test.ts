@@ -12,7 +12,7 @@ import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-
 import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
-import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
+import type { ActiveConnection } from '../../../src/sync/workspace-context.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';

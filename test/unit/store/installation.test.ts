@@ -44,10 +44,10 @@ import { saveItem } from '../../../src/store/items/items.ts';
 import { readMeta, setTriagedConnections, triageSince, writeMeta } from '../../../src/store/meta.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../../src/store/retry-until-committed.ts';
 import { countsOf, readCounts } from '../../../src/store/status/counts.ts';
+import type { StoreContext } from '../../../src/store/store-context.ts';
 import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/tasks/task-creations.ts';
 import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace/workspace-sweeps.ts';
-import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { readPlan } from '../../../src/sync/outbox/planned-writes.ts';
@@ -202,7 +202,7 @@ describe('retryUntilCommitted', () => {
     const clock = createTravellingClock();
     const tries: number[] = [];
     const random = { ...systemRandom(), float: () => 1 };
-    const deps = { clock, logger: silentLogger, random } as unknown as WorkspaceContext;
+    const deps = { clock, logger: silentLogger, random } as unknown as StoreContext;
     const work = async () => {
       tries.push(clock.elapsed());
       if (tries.length <= failures) throw new Error('the disk is full');

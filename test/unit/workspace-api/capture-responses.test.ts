@@ -4,10 +4,10 @@ import { asSyncError, SyncError } from '../../../src/model/errors/sync-error.ts'
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { LARGE } from '../../../src/platform/lib/yield.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import type { Store } from '../../../src/store/database.ts';
+import { createWakeSignals } from '../../../src/store/store-context.ts';
 import {
   type Asked,
   createResponseCapture,
@@ -50,7 +50,7 @@ async function captureOver(store: Store) {
     ...silentLogger,
     error: ({ error }: { readonly error?: unknown }) => void errors.push(asSyncError(error).code),
   };
-  const signals = { inbox: createWakeSignal(), outbox: createWakeSignal() };
+  const signals = createWakeSignals();
   const notified: string[] = [];
   for (const name of ['inbox', 'outbox'] as const) void signals[name].wait().then(() => notified.push(name));
   const parts = { store, logger, meter: silentMeter, clock: createTravellingClock(), random: systemRandom() };

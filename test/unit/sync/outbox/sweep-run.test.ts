@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { asSyncError, SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { workItemKey } from '../../../../src/model/item.ts';
-import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
@@ -13,12 +12,12 @@ import type { RecordsRoute } from '../../../../src/store/workspace/server-capabi
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import { readSweepPosition } from '../../../../src/store/workspace/sweep-position.ts';
 import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
-import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
 const HOUR = 3_600_000;
@@ -47,8 +46,8 @@ function jobOver(
 ) {
   const outbox = createWakeSignal();
   const quota = { requests: 50 * readsPerDay, window: DAY };
-  const parts = { store, clock, logger: silentLogger, outbox, recordsPullRequests } as unknown as OutboxContext;
-  const jobs = workspaceSweepJobs(parts, when, quota);
+  const settings = { quota, workspace: { sweep: when }, recordsPullRequests };
+  const jobs = workspaceSweepJobs(workspaceContext({ store, clock, outbox }, settings));
   const run = async (signal = new AbortController().signal) => jobs.find((job) => job.name === name)?.run(signal);
   return { clock, outbox, run, names: jobs.map((job) => job.name) };
 }
