@@ -48,7 +48,6 @@ export function createChangeScheduler(context: WorkspaceContext, areChangesCurre
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: sendsOneByOne(),
-      taskStatuses: config.workspace.statuses,
       leadTime: await currentLeadTime(),
     };
   }
@@ -69,7 +68,6 @@ export function createChangeScheduler(context: WorkspaceContext, areChangesCurre
   }
 
   return {
-    eligible,
     /**
      * Selects the next change to send, and from when on it may be sent.
      *

@@ -1,7 +1,7 @@
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
+import type { TaskStatuses } from '../../model/task-status.ts';
 import { type EntityRow, findEntity, json, linkedItems, removeOrTombstone } from '../../store/changes/entities.ts';
-import { type Eligibility, nextChange } from '../../store/changes/next-change.ts';
 import {
   addDifference,
   findChange,
@@ -33,9 +33,9 @@ import {
 } from './request.ts';
 
 /**
- * Claims the change to send next. One transaction selects the change, stores its request and records the slot in the
- * ledger. After a crash the next process finds the request in flight, and treats its outcome as unknown, also if it was
- * never sent: see `recover`. Releases the slot if no change is eligible or the commit fails.
+ * Claims the change to send next. One transaction computes and stores its request, and records the slot in the ledger. After a
+ * crash the next process finds the request in flight, and treats its outcome as unknown, also if it was never sent: see `recover`.
+ * Releases the slot if there is nothing to send or the commit fails.
  *
  * If `next` is no longer current, another change is claimed, also of another lane. All lanes count in the same windows, so
  * the caps hold. But the ledger counts the request for the lane of the slot, and a backfill that gets the slot of a live
@@ -44,20 +44,20 @@ import {
  * @param askedAt when the slot was requested, epoch milliseconds
  */
 export async function claimChange(
-  { store, clock }: WorkspaceContext,
+  { store, clock, config }: WorkspaceContext,
   scheduler: ChangeScheduler,
   slot: Slot,
-  next: Pick<NextChange, 'entity' | 'isCurrent'>,
+  next: Pick<NextChange, 'entity' | 'at' | 'isCurrent'>,
   askedAt: number,
 ): Promise<PreparedRequest | undefined> {
   const slotAt = clock.now();
-  const selected = next.isCurrent() ? next.entity : undefined;
   try {
-    const eligible = await scheduler.eligible();
+    const change = next.isCurrent() ? next : await scheduler.nextChange();
+    if (change === undefined || change.at > slotAt) return void slot.release();
     const prepared = await store.commit(async (transaction) => {
       // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
-      const now = clock.now();
-      const request = await prepareNext(transaction, { ...eligible, now }, selected, { askedAt, slotAt });
+      const times = { askedAt, slotAt, now: clock.now() };
+      const request = await prepareChange(transaction, change.entity, times, config.workspace.statuses);
       if (request) await slot.record(transaction);
       return request;
     });
@@ -70,39 +70,31 @@ export async function claimChange(
 }
 
 /**
- * Selects the next change, computes its request from desired and known state, and stores it as in flight.
- * Removes changes without a difference, and postpones changes that must wait for a read.
+ * Computes the request of a pending change from desired and known state, and stores it as in flight.
+ * Removes a change without a difference, and postpones one that must wait for a read.
  *
- * @param selected the change that was selected a moment ago, if nothing has happened since
- * @returns undefined if no change is eligible
+ * @returns undefined if nothing is to be sent for the change now
  */
-export async function prepareNext(
+export async function prepareChange(
   query: Scope,
-  eligible: Eligibility,
-  selected?: string,
-  slotTimes: SlotTimes = { askedAt: eligible.now, slotAt: eligible.now },
+  entity: string,
+  times: SlotTimes & { readonly now: number },
+  statuses: TaskStatuses = {},
 ): Promise<PreparedRequest | undefined> {
-  const { now } = eligible;
-  let change = (await findPending(query, selected)) ?? (await nextChange(query, eligible));
-  for (; change; change = await nextChange(query, eligible)) {
-    const row = change.kind === 'read' ? undefined : await findEntity(query, change.entity);
-    const request = await requestFor(query, change, row, now);
-    if (request === undefined) {
-      await dropWithoutDifference(query, change, now);
-      continue;
-    }
-    if (await holdIfStatusIsOff(query, change, request, eligible)) continue;
-    const blocked = await waitOf(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
-    if (blocked === undefined) return storeInFlight(query, change, row, request, slotTimes, now);
-    await updateChange(query, change.entity, blocked);
-  }
-  return undefined;
-}
-
-async function findPending(query: Scope, entity: string | undefined): Promise<OutboxRow | undefined> {
-  if (entity === undefined) return undefined;
+  const { now, ...slotTimes } = times;
   const change = await findChange(query, entity);
-  return change?.state === 'pending' ? change : undefined;
+  if (change?.state !== 'pending') return undefined;
+  const row = change.kind === 'read' ? undefined : await findEntity(query, entity);
+  const request = await requestFor(query, change, row, now);
+  if (request === undefined) {
+    await dropWithoutDifference(query, change, now);
+    return undefined;
+  }
+  if (await holdIfStatusIsOff(query, change, request, statuses, now)) return undefined;
+  const blocked = await waitOf(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
+  if (blocked === undefined) return storeInFlight(query, change, row, request, slotTimes, now);
+  await updateChange(query, entity, blocked);
+  return undefined;
 }
 
 /**
@@ -236,11 +228,12 @@ async function holdIfStatusIsOff(
   query: Scope,
   { entity, guard }: OutboxRow,
   { action, body }: RequestContent,
-  { taskStatuses = {}, now }: Eligibility,
+  statuses: TaskStatuses,
+  now: number,
 ): Promise<boolean> {
   if (action !== 'update-task' || guard === 'confirmed') return false;
   const { status } = body as unknown as TaskUpdate;
-  const error = refusalOfStatus(await readTaskUpdateFacts(query), taskStatuses, status, now);
+  const error = refusalOfStatus(await readTaskUpdateFacts(query), statuses, status, now);
   if (error !== undefined) await updateChange(query, entity, { state: 'held', error });
   return error !== undefined;
 }

@@ -12,7 +12,6 @@ import { unfinishedTasksOf } from '../../../src/store/tasks/unfinished-tasks.ts'
 import { readAnswer } from '../../../src/store/workspace/workspace-answers.ts';
 import { enqueueTaskListRead } from '../../../src/store/workspace/workspace-reads.ts';
 import type { ChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
-import { prepareNext } from '../../../src/sync/outbox/claim.ts';
 import { createSender } from '../../../src/sync/outbox/outbox.ts';
 import { recover } from '../../../src/sync/outbox/recovery.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
@@ -33,6 +32,7 @@ import type { WorkspaceContext } from '../../../src/sync/workspace-context.ts';
 import { answered, batchContext, SOURCES, START, saidOf } from '../rows/batches.ts';
 import { pull, workItem } from '../rows/items.ts';
 import { openTestStore } from './intake.ts';
+import { prepareNext } from './prepare-next.ts';
 import { workspaceContext } from './workspace-context.ts';
 
 /** The rules of the preset, in a private repository unless an item says otherwise. */

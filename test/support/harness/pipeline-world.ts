@@ -11,7 +11,6 @@ import {
   enqueueTaskListRead,
   tasksWereRead,
 } from '../../../src/store/workspace/workspace-reads.ts';
-import { prepareNext } from '../../../src/sync/outbox/claim.ts';
 import { recover } from '../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { settle } from '../../../src/sync/outbox/settle.ts';
@@ -24,6 +23,7 @@ import {
   type Rules,
 } from '../../../src/sync/reconcile/context.ts';
 import { translateAll } from '../../../src/sync/reconcile/translate-deliveries.ts';
+import { prepareNext } from './prepare-next.ts';
 import type { OpenedStore } from './store.ts';
 
 /**

@@ -6,7 +6,6 @@ import {
   clampChangeTimes,
   type Eligibility,
   firstDueTimes,
-  nextChange,
   nextDue,
   nextLive,
 } from '../../../src/store/changes/next-change.ts';
@@ -36,6 +35,7 @@ import type { Store } from '../../../src/store/database.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
+import { nextChange } from '../../support/harness/prepare-next.ts';
 
 const NOW = 1_000_000;
 const A = 'pull_request:a';

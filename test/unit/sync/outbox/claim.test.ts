@@ -10,7 +10,7 @@ import { configureLinks } from '../../../../src/store/workspace/server-capabilit
 import { noteLinksRead } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { type ChangeScheduler, createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
-import { claimChange, MAX_BLOCK, prepareNext, UNVERIFIED_PAUSE, waitOf } from '../../../../src/sync/outbox/claim.ts';
+import { claimChange, MAX_BLOCK, UNVERIFIED_PAUSE, waitOf } from '../../../../src/sync/outbox/claim.ts';
 import { acquireSlot } from '../../../../src/sync/outbox/outbox.ts';
 import { differenceOf, digestOf, type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
 import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
@@ -20,6 +20,7 @@ import { linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { prepareNext } from '../../../support/harness/prepare-next.ts';
 import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
 import { CONTEXT, ITEM, LINK, LOST, link, newTask, RECORD, REFUSED, TASK } from '../../../support/rows/in-flight.ts';
 import { itemRow } from '../../../support/rows/items.ts';
@@ -110,7 +111,7 @@ test('dates a request after what others stored while its transaction waited', as
     storedAt = clock.now();
     return store.commit(work);
   };
-  const next = { entity: linkOf(1), isCurrent: () => true };
+  const next = { entity: linkOf(1), at: 0, isCurrent: () => true };
   const scheduler = createChangeScheduler(context);
   const own = await slot();
   const taken = await claimChange({ ...context, store: { ...store, commit } }, scheduler, own, next, clock.now());

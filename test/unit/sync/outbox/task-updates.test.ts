@@ -11,10 +11,11 @@ import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
 import { noteContest, readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/tasks/task-update-facts.ts';
 import { taskUpdatesOffUntil } from '../../../../src/store/workspace/server-capabilities.ts';
 import { WORKSPACE } from '../../../../src/store/workspace/workspace-answers.ts';
-import { MAX_BLOCK, prepareNext } from '../../../../src/sync/outbox/claim.ts';
+import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { MAX_ATTEMPTS } from '../../../../src/sync/outbox/refusals.ts';
 import { type Answer, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { prepareNext } from '../../../support/harness/prepare-next.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
