@@ -1,6 +1,5 @@
 import type { Upstream } from '../gateway/upstream.ts';
 import type { SyncError } from '../model/errors/sync-error.ts';
-import type { Lane } from '../model/lane.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Timetable } from '../platform/lib/scheduler.ts';
@@ -9,6 +8,7 @@ import type { StatusDepth, StoredStatus } from '../store/status/status-shape.ts'
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { Polls } from '../sync/intake/polls.ts';
 import type { Outbox } from '../sync/outbox/outbox.ts';
+import type { DirectContext } from '../sync/outbox/sender.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
 import type { ActiveConnection } from '../sync/workspace-context.ts';
@@ -17,16 +17,6 @@ import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import type { Postponed } from './changes/postponed.ts';
 import type { LagReport } from './status/lag.ts';
 import type { WorkspaceStatus } from './status/status.ts';
-
-/** How a request without a row in the outbox gets its slot. */
-export interface DirectContext {
-  readonly lane: Lane;
-  /** The caller that it counts for, as in `model/caller.ts`; absent: a command. */
-  readonly caller?: string;
-  readonly signal?: AbortSignal;
-  /** Longest wait for a slot, milliseconds; absent: no limit. */
-  readonly patience?: number;
-}
 
 export interface TriedConfig {
   readonly config: WorkspaceConfig;

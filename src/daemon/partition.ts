@@ -36,15 +36,16 @@ import { createPolls } from '../sync/intake/polls.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
 import { createBreaker } from '../sync/outbox/breaker.ts';
 import { createOutbox } from '../sync/outbox/outbox.ts';
+import { openWorkspaceApi, versionHeaderOf, type WorkspaceApi } from '../sync/outbox/sender.ts';
 import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import { createThrottle, type Throttle } from '../sync/quota/throttle.ts';
 import { createReconcile } from '../sync/reconcile/reconcile.ts';
+import { readLargeBy } from '../sync/worker/converter.ts';
 import type { WorkspaceContext } from '../sync/workspace-context.ts';
 import { createWriteBack } from '../sync/write-back/write-back.ts';
 import { type DaemonContext, observersOf, type WorkspaceAddress } from './daemon-context.ts';
 import { activeConnections, compileConfig, openNamesByConnection, rulesOf, sourcesOf } from './sources.ts';
 import { createReceivers } from './webhook-receivers.ts';
-import { openWorkspaceApi, versionHeaderOf, type WorkspaceApi } from './workspace-send.ts';
 
 /** An open workspace: its store, its throttle, its stages. Partitions share nothing but the process. */
 export type Partition = Awaited<ReturnType<typeof assemble>>;
@@ -134,7 +135,7 @@ async function assemble(
       daemon.onLag?.(milliseconds);
     },
   };
-  const api = openWorkspaceApi(parts, address, http, lease.lost, converter);
+  const api = openWorkspaceApi(parts, address.apiKey, http, lease.lost, readLargeBy(converter));
   const context: WorkspaceContext = { ...parts, client: api.outboxClient };
   const stages = await openStages(daemon, context);
   const postponed = createPostponed(clock);

@@ -21,6 +21,7 @@ import { programVersion } from '../platform/lib/program-folder.ts';
 import { fileReads } from '../platform/lib/regular-files.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { type FindReceiver, webhookRoutes } from '../sync/intake/webhook-routes.ts';
+import { versionHeaderOf } from '../sync/outbox/sender.ts';
 import { guardRoutes, signedBy } from '../web/access/access-control.ts';
 import { linkPath, loginRoutes } from '../web/access/login-routes.ts';
 import { createRefusalLog } from '../web/access/refusal-log.ts';
@@ -36,7 +37,6 @@ import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { workspaceIdOf } from './partition.ts';
 import type { Reload } from './reload.ts';
-import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';
 
 /** The running daemon: all partitions behind one server, or behind two if the pages have a port of their own. */

@@ -1,8 +1,9 @@
 import type { ServerRequest } from '../platform/http/server.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
+import type { PassedRequest } from '../workspace-api/exchange.ts';
 import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';
 import { type Outgoing, refuse } from './outgoing.ts';
-import type { Upstream, UpstreamRequest } from './upstream.ts';
+import type { Upstream } from './upstream.ts';
 
 /** The destination of a request, with the proof that the caller belongs to it. */
 export interface Destination {
@@ -97,10 +98,10 @@ export function passedRequest(
   request: ServerRequest,
   { path, upstream }: Destination,
   caller: Known | Stranger,
-): UpstreamRequest {
+): PassedRequest {
   const at = request.url.indexOf('?');
   return {
-    method: request.method as UpstreamRequest['method'],
+    method: request.method as PassedRequest['method'],
     path,
     query: at === -1 ? '' : request.url.slice(at),
     headers: passedHeaders(request, upstream.settings.versionHeader),

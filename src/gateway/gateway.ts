@@ -9,6 +9,7 @@ import type { Meter } from '../platform/lib/meter.ts';
 import { enqueueReads } from '../store/workspace/workspace-reads.ts';
 import { wasNotSent } from '../workspace-api/capture-responses.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
+import { LARGEST_PASSED, type PassedAnswer, type PassedRequest } from '../workspace-api/exchange.ts';
 import { type Cache, createCache } from './cache.ts';
 import { type Destination, destinationOf, passedRequest, pathOf, variantOf } from './destination.ts';
 import type { GatewayForwarding } from './gateway-forwarding.ts';
@@ -20,8 +21,8 @@ import {
   type Known,
   type Stranger,
 } from './known-callers.ts';
-import { aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, retrySoon, tooMany, unauthorized } from './outgoing.ts';
-import type { Upstream, UpstreamAnswer, UpstreamRequest } from './upstream.ts';
+import { aged, type Outgoing, outgoing, refuse, retrySoon, tooMany, unauthorized } from './outgoing.ts';
+import type { Upstream } from './upstream.ts';
 
 export interface GatewayOptions extends CallersOptions {
   /** The open workspaces. */
@@ -117,7 +118,7 @@ interface GatewayCall {
   readonly caller: Known | Stranger;
   readonly authorization: string;
   readonly destination: Destination;
-  readonly passed: UpstreamRequest;
+  readonly passed: PassedRequest;
   readonly request: ServerRequest;
   /** The time of arrival, by the monotonic clock. */
   readonly since: number;
@@ -243,7 +244,7 @@ class GatewayHandler {
     return createAnswerRoom(this.#bodies, groupOfAddress(ip), LARGEST_PASSED);
   }
 
-  async #exchange(call: GatewayCall, room: AnswerRoom): Promise<UpstreamAnswer> {
+  async #exchange(call: GatewayCall, room: AnswerRoom): Promise<PassedAnswer> {
     const { upstream, isProof } = call.destination;
     const { passed, authorization, since } = call;
     const answer = await this.#send(upstream, { ...passed, room });
@@ -256,7 +257,7 @@ class GatewayHandler {
     return answer;
   }
 
-  async #send(upstream: Upstream, passed: UpstreamRequest): Promise<UpstreamAnswer> {
+  async #send(upstream: Upstream, passed: PassedRequest): Promise<PassedAnswer> {
     const waiting = new AbortController();
     const served = new AbortController();
     void sleep(this.#options.clock, upstream.settings.longestWait, served.signal).then(() => waiting.abort());

@@ -11,8 +11,9 @@ import {
   listAudit,
 } from '../../store/access/audit-rows.ts';
 import type { Sql } from '../../store/workspace-scope.ts';
+import type { DirectContext } from '../../sync/outbox/sender.ts';
 import type { ApiRequest, ApiResponse } from '../../workspace-api/exchange.ts';
-import type { DirectContext, OpenWorkspace } from '../open-workspace.ts';
+import type { OpenWorkspace } from '../open-workspace.ts';
 
 /**
  * The author of an action, as stored: `command <user of the system>`, as claimed by the command; `session <begin of its digest>

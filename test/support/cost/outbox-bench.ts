@@ -12,7 +12,7 @@ import { bindServerFacts, writeServerFact } from '../../../src/store/workspace/s
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { claimChange } from '../../../src/sync/outbox/claim.ts';
-import { createSender } from '../../../src/sync/outbox/outbox.ts';
+import { createSender } from '../../../src/sync/outbox/sender.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';

@@ -11,9 +11,9 @@ import { noteLinksRead } from '../../../../src/store/workspace/workspace-reads.t
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { type ChangeScheduler, createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
 import { claimChange, MAX_BLOCK, UNVERIFIED_PAUSE, waitOf } from '../../../../src/sync/outbox/claim.ts';
-import { acquireSlot } from '../../../../src/sync/outbox/outbox.ts';
 import { differenceOf, digestOf, type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
 import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
+import { acquireSlot } from '../../../../src/sync/outbox/sender.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
