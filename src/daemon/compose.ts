@@ -33,13 +33,24 @@ import type {
 } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
 import { createNotifications } from './notifications.ts';
-import { type OpenStore, openStore, secretBoxBeside } from './open-store.ts';
+import {
+  createStoreHealth,
+  integrityJob,
+  type OpenStore,
+  openStore,
+  type StoreHealth,
+  secretBoxBeside,
+} from './open-store.ts';
 import { openPartition } from './partition.ts';
-import { createReload } from './reload.ts';
 import { type Daemon, serve } from './serve.ts';
-import { createStoreHealth, integrityJob, type StoreHealth } from './store-health.ts';
 import { createRemoteReceivers, recordTriageStart } from './webhook-receivers.ts';
-import { createWorkspaces, type OnConfigured, type OpenedWorkspace, type Workspaces } from './workspaces.ts';
+import {
+  createReload,
+  createWorkspaces,
+  type OnConfigured,
+  type OpenedWorkspace,
+  type Workspaces,
+} from './workspaces.ts';
 
 /** The precautions of a successor. The careful time is short, because the crash was another process's. */
 export const SUCCESSION: Succession = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };

@@ -36,8 +36,7 @@ import { probeRoutes, replicaRoutes, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { workspaceIdOf } from './partition.ts';
-import type { Reload } from './reload.ts';
-import type { Workspaces } from './workspaces.ts';
+import type { Reload, Workspaces } from './workspaces.ts';
 
 /** The running daemon: all partitions behind one server, or behind two if the pages have a port of their own. */
 export type Daemon = Awaited<ReturnType<typeof serve>>;

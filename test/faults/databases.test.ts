@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DaemonContext } from '../../src/daemon/daemon-context.ts';
-import { checkIntegrity } from '../../src/daemon/store-health.ts';
+import { checkIntegrity } from '../../src/daemon/open-store.ts';
 import { CODES } from '../../src/model/errors/codes.ts';
 import { asSyncError } from '../../src/model/errors/sync-error.ts';
 import type { OpenOptions } from '../../src/platform/database/database-types.ts';

@@ -6,7 +6,7 @@ import { saveTask } from '../../src/store/tasks/cached-tasks.ts';
 import { configureLinks, noteListRefused } from '../../src/store/workspace/server-capabilities.ts';
 import { appendAnswer } from '../../src/store/workspace/workspace-answers.ts';
 import { enqueueReads } from '../../src/store/workspace/workspace-reads.ts';
-import { recover } from '../../src/sync/outbox/recovery.ts';
+import { recover } from '../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';

@@ -17,7 +17,7 @@ import { readLedger } from '../../src/store/quota/ledger.ts';
 import { saveTaskMarks } from '../../src/store/tasks/task-creations.ts';
 import { configureLinks } from '../../src/store/workspace/server-capabilities.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
-import { recover } from '../../src/sync/outbox/recovery.ts';
+import { recover } from '../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';

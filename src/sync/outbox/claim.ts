@@ -53,7 +53,10 @@ export async function claimChange(
   const slotAt = clock.now();
   try {
     const change = next.isCurrent() ? next : await scheduler.nextChange();
-    if (change === undefined || change.at > slotAt) return void slot.release();
+    if (change === undefined || change.at > slotAt) {
+      slot.release();
+      return undefined;
+    }
     const prepared = await store.commit(async (transaction) => {
       // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
       const times = { askedAt, slotAt, now: clock.now() };

@@ -16,8 +16,17 @@ import {
 } from './cooldown.ts';
 import { createLimits, type Limits, type QuotaOptions, type QuotaState } from './limits.ts';
 import { storeShare } from './share.ts';
-import { createSlots, durably, remainingCaution, type Slot, wasUncleanShutdown } from './slot.ts';
-import { createDeadlineTimer, createWaitQueue, type SlotRequest, type WaitQueue } from './wait-queue.ts';
+import {
+  createDeadlineTimer,
+  createSlots,
+  createWaitQueue,
+  durably,
+  remainingCaution,
+  type Slot,
+  type SlotRequest,
+  type WaitQueue,
+  wasUncleanShutdown,
+} from './slot.ts';
 import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './window-ledger.ts';
 
 /**

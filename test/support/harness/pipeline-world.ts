@@ -11,7 +11,7 @@ import {
   enqueueTaskListRead,
   tasksWereRead,
 } from '../../../src/store/workspace/workspace-reads.ts';
-import { recover } from '../../../src/sync/outbox/recovery.ts';
+import { recover } from '../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { settle } from '../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../src/sync/outbox/settle-failure.ts';

@@ -3,8 +3,7 @@ import { type Lease, type LeaseHolder, soleHolder } from '../../../src/cluster/l
 import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
 import { createNotifications } from '../../../src/daemon/notifications.ts';
 import { openPartition, type Partition, resumeAfterKeyChange } from '../../../src/daemon/partition.ts';
-import { createReload } from '../../../src/daemon/reload.ts';
-import { createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
+import { createReload, createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { LoadedConfig } from '../../../src/platform/config/load.ts';

@@ -12,8 +12,14 @@ import type { PollState, Walk } from '../../../../src/store/connections/unit-sta
 import type { Store } from '../../../../src/store/database.ts';
 import { readStatus } from '../../../../src/store/status/stored-status.ts';
 import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
-import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from '../../../../src/sync/intake/poll-walk.ts';
-import { createPolls } from '../../../../src/sync/intake/polls.ts';
+import {
+  afterPage,
+  afterUnchanged,
+  createPolls,
+  isSamePage,
+  positionOf,
+  walkOf,
+} from '../../../../src/sync/intake/polls.ts';
 import type { ActiveConnection } from '../../../../src/sync/workspace-context.ts';
 import { startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
