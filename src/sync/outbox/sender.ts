@@ -33,7 +33,7 @@ import type { Slot } from '../quota/slot.ts';
 import type { Throttle } from '../quota/throttle.ts';
 import type { WorkspaceContext } from '../workspace-context.ts';
 import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker.ts';
-import type { ChangeScheduler } from './change-scheduler.ts';
+import type { ChangeScheduler } from './claim.ts';
 
 import { type FailureOutcome, MAX_ATTEMPTS } from './refusals.ts';
 import {

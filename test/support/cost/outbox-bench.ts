@@ -10,8 +10,7 @@ import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/me
 import type { UpdateForm } from '../../../src/store/tasks/task-update-facts.ts';
 import { bindServerFacts, writeServerFact } from '../../../src/store/workspace/server-facts.ts';
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
-import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
-import { claimChange } from '../../../src/sync/outbox/claim.ts';
+import { claimChange, createChangeScheduler } from '../../../src/sync/outbox/claim.ts';
 import { createSender } from '../../../src/sync/outbox/sender.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';

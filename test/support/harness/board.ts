@@ -11,7 +11,7 @@ import { readTaskUpdateFacts, type UpdateForm } from '../../../src/store/tasks/t
 import { unfinishedTasksOf } from '../../../src/store/tasks/unfinished-tasks.ts';
 import { readAnswer } from '../../../src/store/workspace/workspace-answers.ts';
 import { enqueueTaskListRead } from '../../../src/store/workspace/workspace-reads.ts';
-import type { ChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
+import type { ChangeScheduler } from '../../../src/sync/outbox/claim.ts';
 import { recover } from '../../../src/sync/outbox/outbox.ts';
 import { createSender } from '../../../src/sync/outbox/sender.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';

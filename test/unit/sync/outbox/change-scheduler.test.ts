@@ -4,7 +4,7 @@ import { findChange, updateChange } from '../../../../src/store/changes/outbox-r
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
-import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
+import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/claim.ts';
 import type { Throttle } from '../../../../src/sync/quota/throttle.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';

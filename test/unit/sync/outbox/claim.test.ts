@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
-import { blankEntity, type EntityRow, findEntity } from '../../../../src/store/changes/entities.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { findChange, type OutboxRow } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
@@ -9,8 +9,14 @@ import { saveTaskMarks } from '../../../../src/store/tasks/task-creations.ts';
 import { configureLinks } from '../../../../src/store/workspace/server-capabilities.ts';
 import { noteLinksRead } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
-import { type ChangeScheduler, createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
-import { claimChange, MAX_BLOCK, UNVERIFIED_PAUSE, waitOf } from '../../../../src/sync/outbox/claim.ts';
+import {
+  type ChangeScheduler,
+  claimChange,
+  createChangeScheduler,
+  MAX_BLOCK,
+  UNVERIFIED_PAUSE,
+  waitOf,
+} from '../../../../src/sync/outbox/claim.ts';
 import { differenceOf, digestOf, type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
 import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
 import { acquireSlot } from '../../../../src/sync/outbox/sender.ts';
@@ -51,6 +57,14 @@ test('stores the request and its ledger row in one transaction', async () => {
       return () => take(own, linkOf(1));
     }),
   ).toEqual([]);
+});
+
+test('claims the next change by the same slot if there is nothing to send for the selected one', async () => {
+  const { store, slot, take, throttle } = await outboxBench(await openTestStore(), 2);
+  const known = { item_key: 'jira:cloud:issue:1', task_id: 't1', desired: '{"url":"u"}', known: '{"url":"u"}' };
+  await saveEntity(store.query, blankEntity(linkOf(1), 'link', known));
+  expect(await take(await slot(), linkOf(1))).toMatchObject({ entity: linkOf(2) });
+  expect(throttle.used().used).toBe(1);
 });
 
 test('releases the slot if no change is eligible or the commit fails', async () => {
