@@ -234,7 +234,7 @@ function upstreamOf(
 }
 
 /** Creates all stages of a workspace, in the order of the flow. Nothing runs before it is started. */
-export async function openStages(daemon: DaemonContext, context: WorkspaceContext) {
+async function openStages(daemon: DaemonContext, context: WorkspaceContext) {
   const { config, store, logger } = context;
   await storeConnectionSettings(context);
 

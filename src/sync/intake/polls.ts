@@ -140,7 +140,7 @@ type PolledPage = PollPage & {
  *
  * @param retry receives the units to poll again before the schedule does
  */
-export function selectPolls(
+function selectPolls(
   context: WorkspaceContext,
   { name: connection, connection: vendor, names }: ActiveConnection,
   signal: AbortSignal,

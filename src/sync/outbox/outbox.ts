@@ -137,7 +137,7 @@ export function createOutbox(context: WorkspaceContext, areChangesCurrent?: () =
  *
  * @param isClaimed whether this process sends the request of this entity, and will settle it
  */
-export async function requeueUnsent(query: Scope, isClaimed: (entity: string) => boolean): Promise<void> {
+async function requeueUnsent(query: Scope, isClaimed: (entity: string) => boolean): Promise<void> {
   for (const { entity, sent } of await changesInFlight(query)) {
     if (isClaimed(entity)) continue;
     await updateChange(query, entity, { ...pendingAgain(requestIn(sent)), next_since: null });
@@ -145,7 +145,7 @@ export async function requeueUnsent(query: Scope, isClaimed: (entity: string) =>
 }
 
 /** Prepares the rows for a new process: settles requests in flight as unknown, and requests the initial reads. */
-export async function recoverAtStart(context: WorkspaceContext): Promise<void> {
+async function recoverAtStart(context: WorkspaceContext): Promise<void> {
   const { store, clock, logger, tracer, config } = context;
   const { url, api } = config.workspace;
   const recovered = await store.commit(async (transaction) => {

@@ -372,7 +372,7 @@ const ROUTE_OF: Readonly<Record<Exclude<Action, 'create-task'>, RouteName>> = {
 };
 
 /** Returns the route of the workspace API that the request is for. */
-export function routeOf({ action, body }: PreparedRequest): RouteName {
+function routeOf({ action, body }: PreparedRequest): RouteName {
   if (action !== 'create-task') return ROUTE_OF[action];
   return body['kind'] === 'idea' ? 'createIdea' : 'createBug';
 }

@@ -390,7 +390,7 @@ export interface ListStep {
 }
 
 /** Returns the step for an answer to a list read; undefined for any other action. */
-export function listStepOf(prepared: PreparedRequest, body: unknown): ListStep | undefined {
+function listStepOf(prepared: PreparedRequest, body: unknown): ListStep | undefined {
   const name = LISTS[prepared.action];
   if (name === undefined) return undefined;
   const answer = body as ListAnswer & Readonly<Record<string, unknown>>;

@@ -335,7 +335,7 @@ function commentText(keys: readonly string[]): string | null {
  * Evaluates whether a work item becomes a task, and stores its names. Returns the items that name this one if its tasks
  * or its names have changed.
  */
-export async function evaluateWorkItem(evaluation: Evaluation, item: WorkItem): Promise<readonly ItemKey[]> {
+async function evaluateWorkItem(evaluation: Evaluation, item: WorkItem): Promise<readonly ItemKey[]> {
   const { query, now, connection } = evaluation;
   const taskIds = await tasksOfItem(query, item.key);
   await evaluateTask(evaluation, item, taskIds);
@@ -357,7 +357,7 @@ export async function evaluateWorkItem(evaluation: Evaluation, item: WorkItem): 
  * Returns the id of the task that was created for an item, by worksync or by another client that set its source. A task
  * that only the last line of its description identifies is stored, so that no second task is created.
  */
-export async function adoptTask({ query, now }: Evaluation, item: WorkItem): Promise<string | undefined> {
+async function adoptTask({ query, now }: Evaluation, item: WorkItem): Promise<string | undefined> {
   const name = entity.task(item.key);
   const row = await findEntity(query, name);
   if (row?.remote_id) return row.remote_id;

@@ -8,7 +8,7 @@ import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { PLAIN_RULES } from '../../../src/sync/reconcile/context.ts';
 import type { WorkspaceContext } from '../../../src/sync/workspace-context.ts';
 
-export const BASE_URL = 'https://workspace.test/api/v1';
+const BASE_URL = 'https://workspace.test/api/v1';
 
 /** The part of a configuration that stages read. Absent: nothing is configured, and nothing limits a change. */
 export interface TestSettings {
@@ -18,7 +18,7 @@ export interface TestSettings {
   readonly recordsPullRequests?: boolean;
 }
 
-export function configWith(settings: TestSettings = {}): WorkspaceConfig {
+function configWith(settings: TestSettings = {}): WorkspaceConfig {
   const connection = { name: 'main', mirror: 'auto', writeBack: { comment: false, close: false, status: false } };
   return {
     name: 'test',

@@ -75,7 +75,7 @@ export async function compareLinks(
 }
 
 /** Loads the changes of entities by one statement. */
-export async function loadChanges(query: Scope, rows: readonly EntityRow[]): Promise<void> {
+async function loadChanges(query: Scope, rows: readonly EntityRow[]): Promise<void> {
   const names = rows.map((row) => row.entity);
   await findChanges(query, names);
 }
@@ -93,7 +93,7 @@ async function applyRecordedLink(query: Scope, link: EntityRow, record: ListedRe
 }
 
 /** Saves a link as of the receipt of the answer, so that the answer to a later request may override it. */
-export async function saveLink(query: Scope, row: EntityRow, { answer, now }: Omit<Report, 'isSwept'>): Promise<void> {
+async function saveLink(query: Scope, row: EntityRow, { answer, now }: Omit<Report, 'isSwept'>): Promise<void> {
   await saveEntity(query, {
     ...row,
     known_at: now,
@@ -102,7 +102,7 @@ export async function saveLink(query: Scope, row: EntityRow, { answer, now }: Om
 }
 
 /** Stores that the workspace does not have a link: our removal took effect, or a person removed it. */
-export async function applyMissingLink(query: Scope, link: EntityRow, report: Report): Promise<void> {
+async function applyMissingLink(query: Scope, link: EntityRow, report: Report): Promise<void> {
   if (link.known === null) return;
   const change = await findChange(query, link.entity);
   if (change?.state === 'sending') return;
@@ -122,7 +122,7 @@ async function settleRemoval(query: Scope, link: EntityRow, change: OutboxRow, r
   await saveChange(query, { ...change, sent: null, state: 'pending', attempts: 0, effect: 'creation' });
 }
 
-export function sentAction({ sent }: OutboxRow): string | undefined {
+function sentAction({ sent }: OutboxRow): string | undefined {
   return json<{ action?: string }>(sent)?.action;
 }
 
@@ -143,16 +143,16 @@ export async function applyAddedLink(query: Scope, answer: Answer): Promise<Item
 }
 
 /** Returns the server's spelling of an address if it differs from ours. */
-export function serverSpelling(theirs: string | undefined, ours: string | undefined): Pick<KnownLink, 'spelled'> {
+function serverSpelling(theirs: string | undefined, ours: string | undefined): Pick<KnownLink, 'spelled'> {
   return theirs === undefined || theirs === ours ? {} : { spelled: theirs };
 }
 
-export function urlOf(row: EntityRow): string | undefined {
+function urlOf(row: EntityRow): string | undefined {
   return json<KnownLink>(row.known ?? row.desired)?.url;
 }
 
 /** Removes from an address what servers may drop. */
-export function comparableUrl(url: string | undefined): string | undefined {
+function comparableUrl(url: string | undefined): string | undefined {
   return url?.split('#', 1)[0]?.replace(/\/$/, '').toLowerCase();
 }
 
@@ -208,7 +208,7 @@ async function requestLinks(query: Scope, taskId: string, now: number): Promise<
 }
 
 /** Saves a link that a person added: its task is the item's task. Returns the items to evaluate. */
-export async function saveForeignLink(query: Scope, link: ListedLink, answer: Answer, now: number): Promise<ItemKey[]> {
+async function saveForeignLink(query: Scope, link: ListedLink, answer: Answer, now: number): Promise<ItemKey[]> {
   const { asOf } = answer;
   if (link.taskId === undefined || isAutomatic(link.externalId)) return [];
   const reevaluate: ItemKey[] = [];
