@@ -34,7 +34,6 @@ import type { Throttle } from '../quota/throttle.ts';
 import type { WorkspaceContext } from '../workspace-context.ts';
 import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker.ts';
 import type { ChangeScheduler } from './claim.ts';
-
 import { type FailureOutcome, MAX_ATTEMPTS } from './refusals.ts';
 import {
   isPlain,
@@ -48,6 +47,7 @@ import {
 import { settle, settleContextOf } from './settle.ts';
 import { settleFailure } from './settle-failure.ts';
 import { TaskUpdater } from './update-task.ts';
+
 /**
  * The one way to the workspace API. Each request takes a slot of the throttle, which a commit records before the request is sent.
  * Its answer completes the slot, and is stored as a delivery for reconcile.
@@ -96,11 +96,11 @@ export function openWorkspaceApi(
     const asked = { query: '', ...request };
     let isSent = false;
     try {
-      const answer = await withSlot({ ...direct, credential: 'ours' }, () => {
+      const { sentAt, asOf, ...answer } = await withSlot({ ...direct, credential: 'ours' }, () => {
         isSent = true;
         return exchange(request, {});
       });
-      await capture.answered(asked, answer);
+      await capture.answered(asked, { ...answer, sentAt, asOf });
       return answer;
     } catch (error) {
       if (isSent) await capture.failed(asked, asSyncError(error));

@@ -3,6 +3,7 @@ import type { Delivery } from '../../model/delivery.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
 import type { Grammar } from '../../model/link.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
+import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { WaitingDelivery } from '../../store/changes/outbox-rows.ts';
 import type { StoredBody } from '../../store/deliveries/bodies.ts';
@@ -167,12 +168,7 @@ export interface Evaluation extends EvaluationContext, EvaluatedItem {
 }
 
 /** The largest numbers of removals or closings, creations, repairs and status changes that may wait together. Infinity: no limit. */
-export interface GuardLimits {
-  readonly removals: number;
-  readonly creations: number;
-  readonly repairs: number;
-  readonly statuses: number;
-}
+export type GuardLimits = WorkspaceConfig['guard'];
 
 /** Names of the status changes that live webhooks caused, by delivery. */
 export type LiveStatuses = Map<number, ReadonlySet<string>>;
