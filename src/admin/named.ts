@@ -1,6 +1,6 @@
 import { SyncError } from '../model/errors.ts';
 import { didYouMean } from '../platform/lib/text.ts';
-import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import type { ActiveConnection } from '../sync/workspace-context.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** The connection that was named. Throws `usage` where there is none. */

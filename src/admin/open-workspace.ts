@@ -1,32 +1,22 @@
 import { z } from 'zod';
 import type { Upstream } from '../gateway/upstream.ts';
-import type { Lane } from '../model/change.ts';
 import type { SyncError } from '../model/errors.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Clock, Random } from '../platform/lib/clock.ts';
 import type { Timetable } from '../platform/lib/scheduler.ts';
 import type { StatusDepth, StoredStatus } from '../store/status/status-shape.ts';
 import type { Store } from '../store/workspace-scope.ts';
-import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { Polls } from '../sync/intake/polls.ts';
 import type { Outbox } from '../sync/outbox/outbox.ts';
+import type { DirectContext } from '../sync/outbox/sender.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
+import type { ActiveConnection } from '../sync/workspace-context.ts';
 import type { Send, WorkspaceClient } from '../workspace-api/typed-client.ts';
 import type { Postponed } from './changes/postponed.ts';
 import type { LagReport } from './status/describe-open-workspace.ts';
 import type { WorkspaceStatus } from './status/status.ts';
-
-/** How a request without a row in the outbox gets its slot. */
-export interface DirectContext {
-  readonly lane: Lane;
-  /** The caller that it counts for, as in `model/caller.ts`; absent: a command. */
-  readonly caller?: string;
-  readonly signal?: AbortSignal;
-  /** Longest wait for a slot, milliseconds; absent: no limit. */
-  readonly patience?: number;
-}
 
 export interface TriedConfig {
   readonly config: WorkspaceConfig;

@@ -16,7 +16,7 @@ import { createScheduler, type Timetable } from '../platform/lib/scheduler.ts';
 import type { Tracer } from '../platform/lib/telemetry.ts';
 import { acquireDataFolder, type Installation } from '../store/installation/installation.ts';
 import { installationRuns } from '../store/installation/job-runs.ts';
-import type { WakeSignals } from '../store/workspace-context.ts';
+import type { WakeSignals } from '../store/store-context.ts';
 import { createGroupCommit } from '../sync/intake/append.ts';
 import { createGrants } from '../sync/intake/grants.ts';
 import { retentionJob } from '../sync/intake/retention.ts';
@@ -31,13 +31,24 @@ import type {
 } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
 import { createNotifications } from './notifications.ts';
-import { type OpenStore, openStore, secretBoxBeside } from './open-store.ts';
+import {
+  createStoreHealth,
+  integrityJob,
+  type OpenStore,
+  openStore,
+  type StoreHealth,
+  secretBoxBeside,
+} from './open-store.ts';
 import { openPartition } from './partition.ts';
-import { createReload } from './reload.ts';
 import { type Daemon, serve } from './serve.ts';
-import { createStoreHealth, integrityJob, type StoreHealth } from './store-health.ts';
 import { createRemoteReceivers, recordTriageStart } from './webhook-receivers.ts';
-import { createWorkspaces, type OnConfigured, type OpenedWorkspace, type Workspaces } from './workspaces.ts';
+import {
+  createReload,
+  createWorkspaces,
+  type OnConfigured,
+  type OpenedWorkspace,
+  type Workspaces,
+} from './workspaces.ts';
 
 /** The precautions of a successor. The careful time is short, because the crash was another process's. */
 export const SUCCESSION: Succession = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };
@@ -170,7 +181,7 @@ function workspaceOpener(daemon: DaemonContext) {
     const service = isEmbedded ? await openEmbedded(daemon, config) : undefined;
     try {
       const address = addressOf(config, service);
-      return { service, partition: await openPartition(daemon, { ...wakeSignals, config, address, lease }) };
+      return { service, partition: await openPartition(daemon, config, address, lease, wakeSignals) };
     } catch (error) {
       await service?.close();
       throw error;

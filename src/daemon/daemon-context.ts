@@ -1,13 +1,12 @@
 import type { CauseTimes } from '../admin/status/describe-open-workspace.ts';
 import type { Sharing } from '../admin/status/whole-status.ts';
-import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
+import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
 import type { TokenBook } from '../gateway/token-book.ts';
 import { SyncError } from '../model/errors.ts';
 import { type DaemonOptions, type Flags, ownProxies } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
-import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { TraceExport } from '../platform/config/trace-export.ts';
 import { createHttpClient, type HttpClient, type ServerClocks } from '../platform/http/http-client.ts';
 import type { Listen } from '../platform/http/server.ts';
@@ -21,15 +20,14 @@ import { mergingRepeats } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { DataFolder, Installation } from '../store/installation/installation.ts';
 import type { StoreTime } from '../store/installation/leases.ts';
-import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
+import type { StoreContext } from '../store/store-context.ts';
 import type { GroupCommit } from '../sync/intake/append.ts';
 import type { Grants } from '../sync/intake/grants.ts';
-import type { Throttle } from '../sync/quota/throttle.ts';
 import type { Converter } from '../sync/worker/converter.ts';
 import type { Token } from '../web/access/callers.ts';
 
 /** The parts from which a process composes the daemon. Tests replace the clock, the randomness, the steps or the network. */
-export interface ProcessContext extends Pick<WorkspaceContext, 'clock' | 'random' | 'logger'> {
+export interface ProcessContext extends Pick<StoreContext, 'clock' | 'random' | 'logger'> {
   readonly steps: Steps;
   readonly metrics: Metrics;
   readonly health: Health;
@@ -122,17 +120,6 @@ export interface Succession {
   readonly careful: number;
   /** Time during which changes that the previous owner was sending are left alone, because they may still arrive. */
   readonly untouched: number;
-}
-
-/** The parts that the stages of one open workspace share. */
-export interface PartitionContext extends WorkspaceContext, WakeSignals {
-  readonly config: WorkspaceConfig;
-  readonly address: WorkspaceAddress;
-  /** The lease by which the process owns the workspace. */
-  readonly lease: Lease;
-  readonly throttle: Throttle;
-  /** Reports that the daemon has written to the workspace. */
-  notifyWrite(): void;
 }
 
 /** The address of the workspace API, and the key of the daemon for it. */

@@ -19,6 +19,7 @@ import { programVersion } from '../platform/lib/own-program.ts';
 import { fileReads } from '../platform/lib/regular-files.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { type FindReceiver, webhookRoutes } from '../sync/intake/webhook-routes.ts';
+import { versionHeaderOf } from '../sync/outbox/sender.ts';
 import { guardRoutes, signedBy } from '../web/access/access-control.ts';
 import { createCallers, createSessions, type Sessions } from '../web/access/callers.ts';
 import { linkPath, loginRoutes } from '../web/access/login-routes.ts';
@@ -30,10 +31,8 @@ import { assetRoutes } from '../web/html-document.ts';
 import { probeRoutes, replicaRoutes, webRoutes } from '../web/page-routes.ts';
 import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
 import type { DaemonContext } from './daemon-context.ts';
-import { workspaceIdOf } from './partition-stages.ts';
-import type { Reload } from './reload.ts';
-import { versionHeaderOf } from './workspace-send.ts';
-import type { Workspaces } from './workspaces.ts';
+import { workspaceIdOf } from './partition.ts';
+import type { Reload, Workspaces } from './workspaces.ts';
 
 /** The running daemon: all partitions behind one server, or behind two if the pages have a port of their own. */
 export type Daemon = Awaited<ReturnType<typeof serve>>;

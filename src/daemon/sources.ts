@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { TriedConfig } from '../admin/open-workspace.ts';
-import { fencedHttpClient } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../model/errors.ts';
 import type { Item } from '../model/item.ts';
 import { LARGE_CONFIG, readConfigText } from '../platform/config/load.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
-import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import type { HttpClient } from '../platform/http/http-client.ts';
+import type { StoreContext } from '../store/store-context.ts';
 import { addressById, type NameBindings, openNameBindings } from '../sync/intake/name-bindings.ts';
 import { type Pauses, recordRateLimits, withRateLimitGuard } from '../sync/intake/pauses.ts';
 import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
@@ -19,8 +19,9 @@ import {
 } from '../sync/reconcile/context.ts';
 import { needsReviews } from '../sync/reconcile/workflow/workflow-rules.ts';
 import { type Converter, parseInWorker } from '../sync/worker/converter.ts';
+import type { ActiveConnection, WorkspaceContext } from '../sync/workspace-context.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
-import type { DaemonContext, PartitionContext, ProcessContext } from './daemon-context.ts';
+import type { DaemonContext, ProcessContext } from './daemon-context.ts';
 
 type Connectors = ProcessContext['connectors'];
 
@@ -28,38 +29,41 @@ type Connectors = ProcessContext['connectors'];
 export type NamesByConnection = ReadonlyMap<string, NameBindings>;
 
 export async function openNamesByConnection(
-  partition: PartitionContext,
+  context: StoreContext,
+  { connections }: WorkspaceConfig,
   connectors: Connectors,
 ): Promise<NamesByConnection> {
   const namesByConnection = new Map<string, NameBindings>();
-  for (const { name, connector: id, options } of partition.config.connections) {
+  for (const { name, connector: id, options } of connections) {
     const { namesIn, unitOf } = connectorOf(id, connectors);
     const entries = namesIn?.(options) ?? [];
     if (entries.length > 0)
-      namesByConnection.set(name, await openNameBindings(partition, { connection: name, entries, unitOf }));
+      namesByConnection.set(name, await openNameBindings(context, { connection: name, entries, unitOf }));
   }
   return namesByConnection;
 }
 
-/** Creates the configured connections for intake. */
+/** Creates the configured connections for intake. @param http sends nothing after the lease was lost */
 export function activeConnections(
   daemon: DaemonContext,
-  partition: PartitionContext,
-  { namesByConnection, pauses }: { readonly namesByConnection: NamesByConnection; readonly pauses: Pauses },
+  { clock, logger }: StoreContext,
+  { name: workspace, connections, rules: { workflow } }: WorkspaceConfig,
+  http: HttpClient,
+  namesByConnection: NamesByConnection,
+  pauses: Pauses,
 ): ActiveConnection[] {
   const { converter, grants } = daemon;
   const { publicUrl } = daemon.options;
-  const { clock, logger } = partition;
-  const { workflow } = partition.config.rules;
   const isReviewNeeded = workflow !== undefined && needsReviews(workflow);
-  return partition.config.connections.map((config) => {
+  return connections.map((config) => {
     const { name, connector: id, webhookSecrets: secrets, poll, sweep } = config;
     const connector = connectorOf(id, daemon.connectors);
     const names = namesByConnection.get(name);
     const options = withNames(config.options, names);
     const grant = connector.oauth?.(options);
     const connected = connector.connect(options, {
-      http: vendorHttpClient(daemon, partition, name, pauses),
+      // Sends nothing during a rate limit of the vendor, and parses large answers in a worker.
+      http: withRateLimitGuard(parseInWorker(http, converter), name, pauses),
       clock,
       logger: logger.child({ connection: name }),
       ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
@@ -78,23 +82,10 @@ export function activeConnections(
       covers: (item) => isCovered(item, { connector, options, names }),
       schedule: poll,
       sweep,
-      webhookUrl: takesWebhooks ? webhookUrlOf(publicUrl, partition.config.name, name) : undefined,
+      webhookUrl: takesWebhooks ? webhookUrlOf(publicUrl, workspace, name) : undefined,
       translateInWorker: workerTranslator(config, names, converter).translate,
     };
   });
-}
-
-/**
- * Creates the HTTP client of a connection. From the outside in: it sends nothing during a rate limit of the vendor, parses large
- * answers in a worker, and sends nothing after the lease was lost.
- */
-function vendorHttpClient(
-  { http, converter }: DaemonContext,
-  { lease }: PartitionContext,
-  connection: string,
-  pauses: Pauses,
-): ProcessContext['http'] {
-  return withRateLimitGuard(parseInWorker(fencedHttpClient(http, lease), converter), connection, pauses);
 }
 
 /** Adds the known bindings of names to the options, as connectors expect them. */
@@ -212,7 +203,7 @@ export function rulesOf(
 export async function compileConfig(
   text: string,
   { connectors, converter }: DaemonContext,
-  { config: inUse, address }: PartitionContext,
+  { config: inUse, baseUrl }: WorkspaceContext,
   namesByConnection: NamesByConnection,
 ): Promise<TriedConfig> {
   const file = `${inUse.name}.yaml`;
@@ -222,11 +213,7 @@ export async function compileConfig(
       : readConfigText(text, { connectors, apiOverrides }, file);
   return {
     config,
-    rules: rulesOf(
-      { ...config, workspace: { ...config.workspace, url: inUse.workspace.url } },
-      address.baseUrl,
-      connectors,
-    ),
+    rules: rulesOf({ ...config, workspace: { ...config.workspace, url: inUse.workspace.url } }, baseUrl, connectors),
     sources: sourcesOf(config.connections, connectors, namesByConnection, converter),
   };
 }

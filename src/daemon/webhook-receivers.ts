@@ -9,6 +9,7 @@ import { WORKSPACE } from '../store/workspace/workspace-reads.ts';
 import { numbersOf } from '../store/workspace-scope.ts';
 import { type Collector, createCollector } from '../sync/intake/append.ts';
 import type { FindReceiver, Receiver } from '../sync/intake/webhook-routes.ts';
+import type { WorkspaceContext } from '../sync/workspace-context.ts';
 import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace-api/contract.ts';
 import { type DaemonContext, observersOf } from './daemon-context.ts';
 import type { Notifications } from './notifications.ts';
@@ -19,10 +20,8 @@ type Subscription = NonNullable<WorkspaceConfig['workspace']['webhook']>;
 /** The receivers of one workspace, by connection. */
 export type Receivers = ReadonlyMap<string, Receiver>;
 
-interface Received extends Pick<Receiver, 'collector' | 'meter' | 'logger' | 'tracer'> {
-  /** Called after each append of an event of the workspace, also a failed one, because the workspace has changed in any case. */
-  readonly onEvent?: () => void;
-}
+type Received = Pick<Receiver, 'collector' | 'meter' | 'logger' | 'tracer'> &
+  Partial<Pick<WorkspaceContext, 'onWrite'>>;
 
 /** Largest size of an event, bytes: a document with all its text, as JSON. */
 const LARGEST_EVENT = 4 * 1024 * 1024;
@@ -36,10 +35,11 @@ export function createReceivers(
   { connections, workspace: { webhook } }: WorkspaceConfig,
   received: Received,
 ): Receivers {
+  const { collector, meter, logger, tracer } = received;
   const receivers = new Map<string, Receiver>();
   for (const { name, connector: id, webhookSecrets: secrets } of connections) {
     const connector = connectors.find((each) => each.id === id);
-    if (connector) receivers.set(name, { ...received, name, secrets, connector });
+    if (connector) receivers.set(name, { collector, meter, logger, tracer, name, secrets, connector });
   }
   if (webhook) receivers.set(WORKSPACE, workspaceReceiver(webhook, received));
   return receivers;
@@ -49,7 +49,10 @@ export function createReceivers(
  * Creates the receiver of the workspace's own webhooks at `POST /webhooks/<workspace>/workspace` (W65). `GET` and `HEAD` there
  * verify the shared key.
  */
-function workspaceReceiver(subscription: Subscription, { onEvent, ...received }: Received): Receiver {
+function workspaceReceiver(
+  subscription: Subscription,
+  { collector, meter, logger, tracer, onWrite }: Received,
+): Receiver {
   const { key, secret } = subscription;
   const names = webhookHeadersOf(subscription.headers);
   const verify = async (request: WebhookRequest) => {
@@ -60,16 +63,17 @@ function workspaceReceiver(subscription: Subscription, { onEvent, ...received }:
     const given = headers[names.key];
     return typeof given === 'string' && key.filter((each) => isSameSecret(given, each)).length > 0;
   };
-  const append: Collector['append'] = (delivery) => received.collector.append(delivery).finally(onEvent);
+  // The workspace has changed in any case, also if its event could not be appended.
+  const append: Collector['append'] = (delivery) => collector.append(delivery).finally(onWrite);
   return {
-    ...received,
+    ...{ meter, logger, tracer },
     name: WORKSPACE,
     secrets: [...key, ...secret],
     connector: { largestDelivery: LARGEST_EVENT, verify },
     source: 'workspace',
     sharedKey: { matches, isOnlyProof: secret.length === 0 },
     answerWithin: ANSWER_WITHIN,
-    collector: { ...received.collector, append },
+    collector: { ...collector, append },
   };
 }
 

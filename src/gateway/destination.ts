@@ -5,9 +5,10 @@ import type { HttpAnswer } from '../platform/http/http-client.ts';
 import { isSafe } from '../platform/http/http-client.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
+import type { PassedRequest } from '../workspace-api/typed-client.ts';
 import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';
 import { headersNamed, type Outgoing, outgoing, refuse, retrySoon, unauthorized } from './outgoing.ts';
-import type { Upstream, UpstreamRequest } from './upstream.ts';
+import type { Upstream } from './upstream.ts';
 
 /** The destination of a request, with the proof that the caller belongs to it. */
 export interface Destination {
@@ -102,10 +103,10 @@ export function passedRequest(
   request: ServerRequest,
   { path, upstream }: Destination,
   caller: Known | Stranger,
-): UpstreamRequest {
+): PassedRequest {
   const at = request.url.indexOf('?');
   return {
-    method: request.method as UpstreamRequest['method'],
+    method: request.method as PassedRequest['method'],
     path,
     query: at === -1 ? '' : request.url.slice(at),
     headers: headersNamed([...PASSED_ON, upstream.settings.versionHeader], request.headers),

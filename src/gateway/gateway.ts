@@ -9,6 +9,7 @@ import type { Meter } from '../platform/lib/telemetry.ts';
 import { enqueueReads } from '../store/workspace/workspace-reads.ts';
 import { wasNotSent } from '../workspace-api/capture-responses.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
+import { LARGEST_PASSED, type PassedAnswer, type PassedRequest } from '../workspace-api/typed-client.ts';
 import { type Cache, createCache } from './cache.ts';
 import {
   type Destination,
@@ -26,8 +27,8 @@ import {
   type Known,
   type Stranger,
 } from './known-callers.ts';
-import { aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, retrySoon, tooMany, unauthorized } from './outgoing.ts';
-import type { Upstream, UpstreamAnswer, UpstreamRequest } from './upstream.ts';
+import { aged, type Outgoing, outgoing, refuse, retrySoon, tooMany, unauthorized } from './outgoing.ts';
+import type { Upstream } from './upstream.ts';
 
 export interface GatewayOptions extends CallersOptions {
   /** The open workspaces. */
@@ -123,7 +124,7 @@ interface GatewayCall {
   readonly caller: Known | Stranger;
   readonly authorization: string;
   readonly destination: Destination;
-  readonly passed: UpstreamRequest;
+  readonly passed: PassedRequest;
   readonly request: ServerRequest;
   /** The time of arrival, by the monotonic clock. */
   readonly since: number;
@@ -249,7 +250,7 @@ class GatewayHandler {
     return createAnswerRoom(this.#bodies, groupOfAddress(ip), LARGEST_PASSED);
   }
 
-  async #exchange(call: GatewayCall, room: AnswerRoom): Promise<UpstreamAnswer> {
+  async #exchange(call: GatewayCall, room: AnswerRoom): Promise<PassedAnswer> {
     const { upstream, isProof } = call.destination;
     const { passed, authorization, since } = call;
     const answer = await this.#send(upstream, { ...passed, room });
@@ -262,7 +263,7 @@ class GatewayHandler {
     return answer;
   }
 
-  async #send(upstream: Upstream, passed: UpstreamRequest): Promise<UpstreamAnswer> {
+  async #send(upstream: Upstream, passed: PassedRequest): Promise<PassedAnswer> {
     const waiting = new AbortController();
     const served = new AbortController();
     void sleep(this.#options.clock, upstream.settings.longestWait, served.signal).then(() => waiting.abort());

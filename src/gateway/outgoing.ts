@@ -13,9 +13,6 @@ export interface Outgoing {
   readonly room?: AnswerRoom;
 }
 
-/** The largest file that the workspace holds, bytes (W51). */
-export const LARGEST_PASSED = 100 * 1024 * 1024;
-
 /** The headers of an answer that go back to the caller. */
 const PASSED_BACK = [
   'content-type',

@@ -1,34 +1,9 @@
-import type { AnswerRoom } from '../platform/http/admission.ts';
-import type { HttpAnswer } from '../platform/http/http-client.ts';
 import type { WakeSignal } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/telemetry.ts';
 import type { Store } from '../store/workspace-scope.ts';
 import type { ResponseCapture } from '../workspace-api/capture-responses.ts';
+import type { PassedAnswer, PassedRequest } from '../workspace-api/typed-client.ts';
 import type { Tokens } from './token-book.ts';
-
-/** A request as a caller sent it to the gateway, on its way to the workspace. */
-export interface UpstreamRequest {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
-  /** Below the base address; starts with `/`; as the caller spelled it. */
-  readonly path: string;
-  /** The query with its `?`; empty if there is none. */
-  readonly query: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: Buffer;
-  /** The part of the server's budget that the answer takes. */
-  readonly room?: AnswerRoom;
-  /** The caller's own credential; absent if a gateway token uses the daemon's key. */
-  readonly authorization?: string;
-  /** The caller for the use of the quota; see `model/caller.ts`. */
-  readonly caller: string;
-}
-
-export interface UpstreamAnswer extends HttpAnswer {
-  /** The time when the request was sent, epoch milliseconds. */
-  readonly sentAt: number;
-  /** The revision as of which the answer is true; see `store/changes/revision.ts`. */
-  readonly asOf: number;
-}
 
 interface GatewaySettings {
   /** Milliseconds that a read counts as fresh; 0: every read goes to the workspace. */
@@ -65,7 +40,7 @@ export interface Upstream {
    * Sends through the throttle in the interactive lane. `waiting` ends the wait for a slot, but not a request in flight. Throws
    * `aborted` if no slot came in time, and the errors of the HTTP client.
    */
-  pass(request: UpstreamRequest, waiting: AbortSignal): Promise<UpstreamAnswer>;
+  pass(request: PassedRequest, waiting: AbortSignal): Promise<PassedAnswer>;
   /** Returns when a new caller would get a slot, epoch milliseconds. */
   nextSlotAt(): number;
 }

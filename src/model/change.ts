@@ -20,7 +20,7 @@
  *
  *   state    sent      meaning
  *   pending  null      nothing was sent yet, or the outcome of each attempt is known.
- *   pending  position  the read of a list continues there: `ListPosition` of `sync/outbox/list-pages.ts`.
+ *   pending  position  the read of a list continues there: `ListPosition` of `sync/outbox/request.ts`.
  *   pending  request   a write; the outcome of an earlier attempt is unknown. Never a creation, unless a person retried it.
  *   sending  request   the request is in flight, or was when the process ended.
  *   unknown  request   a creation; its outcome is unknown. `not_before` is the earliest time of the list that settles it.

@@ -1,6 +1,6 @@
 import { asSyncError } from '../model/errors.ts';
 import { backoff, sleep } from '../platform/lib/clock.ts';
-import type { WorkspaceContext } from './workspace-context.ts';
+import type { StoreContext } from './store-context.ts';
 
 /**
  * Repeats work until the database commits it, or until `signal` aborts.
@@ -8,7 +8,7 @@ import type { WorkspaceContext } from './workspace-context.ts';
  * database, so work with a programming error is repeated too, and logged each time.
  */
 export async function retryUntilCommitted(
-  context: WorkspaceContext,
+  context: StoreContext,
   work: () => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -22,7 +22,7 @@ export async function retryUntilCommitted(
 
 /** Logs an error, most likely one of the database, and waits up to 4 s, or until `signal` aborts. */
 export async function backoffAfterDbError(
-  { clock, random, logger }: WorkspaceContext,
+  { clock, random, logger }: StoreContext,
   error: unknown,
   signal: AbortSignal,
 ): Promise<void> {

@@ -5,9 +5,9 @@ import { isSafe, isSuccess } from '../platform/http/http-client.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { LARGE } from '../platform/lib/concurrency.ts';
 import { findEntities, findEntity } from '../store/changes/entities.ts';
+import type { StoreContext, WakeSignals } from '../store/store-context.ts';
 import { readRecordsRoute } from '../store/workspace/server-capabilities.ts';
 import { type Answer, appendAnswer, enqueueReads } from '../store/workspace/workspace-reads.ts';
-import type { WakeSignals, WorkspaceContext } from '../store/workspace-context.ts';
 import { json, type Scope } from '../store/workspace-scope.ts';
 import { type ApiOverrides, ROUTES, type Route, type RouteName } from './contract.ts';
 import { type ReadLarge, readBody } from './typed-client.ts';
@@ -39,7 +39,7 @@ export interface Heard {
  */
 export type ResponseCapture = ReturnType<typeof createResponseCapture>;
 
-export function createResponseCapture(context: WorkspaceContext & WakeSignals, routeOf: RouteOf, readLarge: ReadLarge) {
+export function createResponseCapture(context: StoreContext & WakeSignals, routeOf: RouteOf, readLarge: ReadLarge) {
   const { store, clock } = context;
 
   async function readAgain(asked: Asked): Promise<void> {

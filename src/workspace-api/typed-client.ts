@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { asSyncError, type ErrorCode, SyncError } from '../model/errors.ts';
 import { itemLinesIn } from '../model/task.ts';
-import type { HttpClient } from '../platform/http/http-client.ts';
+import type { AnswerRoom } from '../platform/http/admission.ts';
+import type { HttpAnswer, HttpClient } from '../platform/http/http-client.ts';
 import { parseJson } from '../platform/http/parse-json.ts';
 import { LARGE } from '../platform/lib/concurrency.ts';
 import { keep, type Shape } from '../platform/lib/shape.ts';
@@ -436,4 +437,31 @@ export function encodeQuery(query: object | undefined): string {
     for (const one of [value].flat()) if (one !== undefined) encoded.append(name, String(one));
   }
   return encoded.toString();
+}
+
+/** The largest file that the workspace holds, bytes (W51). */
+export const LARGEST_PASSED = 100 * 1024 * 1024;
+
+/** A request as a caller sent it to the gateway, on its way to the workspace. */
+export interface PassedRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD';
+  /** Below the base address; starts with `/`; as the caller spelled it. */
+  readonly path: string;
+  /** The query with its `?`; empty if there is none. */
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+  /** The part of the server's budget that the answer takes. */
+  readonly room?: AnswerRoom;
+  /** The caller's own credential; absent if a gateway token uses the daemon's key. */
+  readonly authorization?: string;
+  /** The caller for the use of the quota; see `model/caller.ts`. */
+  readonly caller: string;
+}
+
+export interface PassedAnswer extends HttpAnswer {
+  /** The time when the request was sent, epoch milliseconds. */
+  readonly sentAt: number;
+  /** The revision as of which the answer is true; see `store/changes/revision.ts`. */
+  readonly asOf: number;
 }

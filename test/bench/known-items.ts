@@ -5,17 +5,17 @@ import { sourcesOf } from '../../src/daemon/sources.ts';
 import { type Action, entity } from '../../src/model/change.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
-import { createWakeSignal, systemClock, systemRandom } from '../../src/platform/lib/clock.ts';
-import { silentLogger, silentMeter } from '../../src/platform/lib/telemetry.ts';
+import { systemClock } from '../../src/platform/lib/clock.ts';
 import { appendDeliveries } from '../../src/store/deliveries/append-deliveries.ts';
 import { appendAnswer } from '../../src/store/workspace/workspace-reads.ts';
 import type { Store } from '../../src/store/workspace-scope.ts';
-import { PLAIN_RULES, type ReconcileConnection } from '../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord } from '../../src/sync/reconcile/evaluate-record.ts';
 import { createReconcile } from '../../src/sync/reconcile/reconcile.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
+import { workspaceContext } from '../support/harness/workspace-context.ts';
 import { knowLists } from '../support/rows/records-route.ts';
 import { expectPremise } from './bench.ts';
 import { databaseFile, NOWHERE, WORKSPACE, writeConfiguration } from './daemon.ts';
@@ -33,10 +33,7 @@ export async function openReconcile(folder: string, place = databaseFile(folder)
   if (!config) throw new Error('no workspace is configured');
   const sources = sourcesOf(config.connections, connectors, new Map(), createInlineConverter(connectors));
   const store = await openStore({ file: place }, WORKSPACE);
-  const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
-  const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal(), fetches: createWakeSignal() };
-  const quiet = { version: 'bench', usedShare: () => 0, isCrowded: () => false };
-  const reconcile = createReconcile({ ...outside, ...wakeSignals, ...quiet, store, sources, rules: PLAIN_RULES });
+  const reconcile = createReconcile(workspaceContext({ store, clock: systemClock(), version: 'bench', sources }));
   return { store, source: sources.get('github') as ReconcileConnection, reconcile };
 }
 

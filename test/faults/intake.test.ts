@@ -2,14 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import type { PollPage } from '../../src/connectors/connector.ts';
-import { createWakeSignal, systemRandom } from '../../src/platform/lib/clock.ts';
-import { silentLogger, silentMeter } from '../../src/platform/lib/telemetry.ts';
-import { createPauses } from '../../src/sync/intake/pauses.ts';
 import { createPolls } from '../../src/sync/intake/polls.ts';
 import { signed } from '../support/fakes/notes.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 import type { OpenedStore } from '../support/harness/store.ts';
+import { workspaceContext } from '../support/harness/workspace-context.ts';
 
 const PATH = '/webhooks/main/notes';
 // Random, so that it takes its room on the disk.
@@ -65,16 +63,8 @@ describe('a full disk', () => {
       units: async () => ['unit'],
       poll: async ({ page = '1' }: { page?: string }) => pages[page] as PollPage,
     };
-    const polls = createPolls({
-      store,
-      clock,
-      connections: [activeWith({ connection, schedule: { everyMs: 60_000 } })],
-      pauses: createPauses(clock),
-      ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
-      random: systemRandom(),
-      logger: silentLogger,
-      meter: silentMeter,
-    });
+    const connections = [activeWith({ connection, schedule: { everyMs: 60_000 } })];
+    const polls = createPolls(workspaceContext({ store, clock, connections }));
     await limitDisk(store, 20);
     await polls.pollNow();
     const full = await store.query.selectFrom('polls').selectAll().execute();

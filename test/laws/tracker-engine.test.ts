@@ -6,7 +6,7 @@ import { asSyncError } from '../../src/model/errors.ts';
 import type { Item, ItemKey } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import type { PollState } from '../../src/store/connections/unit-states.ts';
-import { afterPage, positionOf, walkOf } from '../../src/sync/intake/poll-walk.ts';
+import { afterPage, positionOf, walkOf } from '../../src/sync/intake/polls.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn, holdsAsync } from '../support/harness/depth.ts';
 import {

@@ -2,12 +2,9 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Finding, FOREIGN_EDITS, type ForeignEdit } from '../../src/model/foreign-edits.ts';
 import { type Item, type PullRequest, pullRequestKey, type WorkItem, workItemKey } from '../../src/model/item.ts';
-import { createWakeSignal } from '../../src/platform/lib/clock.ts';
-import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { requestFetch } from '../../src/store/deliveries/wanted-fetches.ts';
 import { findItem } from '../../src/store/items/items.ts';
 import { findRunningSweep, readSweeps } from '../../src/store/workspace/workspace-sweeps.ts';
-import type { OutboxContext } from '../../src/sync/outbox/outbox-context.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { SWEEP, workspaceSweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
 import { type ConnectorFacts, createRules } from '../../src/sync/reconcile/context.ts';
@@ -17,6 +14,7 @@ import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { itemSource, PipelineWorld } from '../support/harness/pipeline-world.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
+import { workspaceContext } from '../support/harness/workspace-context.ts';
 
 /**
  * The table of `model/foreign-edits.ts`, line by line: whatever others do, in whatever order, and whenever the process dies, it
@@ -124,12 +122,8 @@ class World extends PipelineWorld {
 
   #jobs() {
     const quota = { requests: 200, window: 900_000 };
-    const parts = { store: this.store, clock: this.clock, logger: silentLogger, outbox: createWakeSignal() };
-    return workspaceSweepJobs(
-      { ...parts, recordsPullRequests: true } as unknown as OutboxContext,
-      { everyMs: DAY },
-      quota,
-    );
+    const settings = { quota, workspace: { sweep: { everyMs: DAY } }, recordsPullRequests: true };
+    return workspaceSweepJobs(workspaceContext({ store: this.store, clock: this.clock }, settings));
   }
 
   async sweep(): Promise<void> {

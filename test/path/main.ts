@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import BetterSqlite from 'better-sqlite3';
@@ -15,7 +15,8 @@ import { instrumentedCopy } from './instrument.ts';
 /**
  * `npm run path`: prints the files of `src` that run for one webhook of GitHub about a pull request that names a task, from its
  * receipt until its requests to the workspace are settled, with the number of lines. Lines that also run in an idle daemon are left out.
- * Prints also how often a call enters another folder.
+ * Prints also how often a call enters another folder, and how many pairs of folders these are. The folders are the layers of
+ * `src/README.md`: the topics within a layer count as one folder, and each vendor is one.
  * `-- --idle 70`: seconds that the daemon is observed while idle; the default includes each job that runs once a minute.
  */
 const { values } = parseArgs({ options: { idle: { type: 'string', default: '70' } } });
@@ -48,16 +49,26 @@ try {
   for (const file of path.toSorted()) print(`${file} ${lines[file]!.length}`);
   const isIdle = (file: string, line: number) => idle.lines[file]?.includes(line);
   const onlyThen = Object.entries(lines).flatMap(([file, ran]) => ran.filter((line) => !isIdle(file, line)));
-  const changes = calls.filter((file, index) => index > 0 && dirname(file) !== dirname(calls[index - 1]!));
+  const folders = calls.map(folderOf);
+  const changes = folders.flatMap((folder, index) => {
+    const before = folders[index - 1];
+    return before === undefined || folder === before ? [] : [[before, folder].toSorted().join(' ')];
+  });
   print(
     `${path.length} files and ${onlyThen.length} lines run for a webhook only, ${Object.keys(lines).length} files in all`,
   );
-  print(`${changes.length} calls enter another folder`);
+  print(`${changes.length} calls enter another folder, of ${new Set(changes).size} pairs of folders`);
 } finally {
   daemon?.kill();
   if (daemon && daemon.exitCode === null) await once(daemon, 'close');
   await service.end();
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** `store/items/items.ts` → `store`, `sync/outbox/outbox.ts` → `sync/outbox`, `connectors/kit/git.ts` → `connectors/kit` */
+function folderOf(file: string): string {
+  const depth = /^(platform|sync|connectors)\//.test(file) ? 2 : 1;
+  return file.split('/').slice(0, depth).join('/');
 }
 
 /** Resolves with the key by which a title names it. */

@@ -11,8 +11,9 @@ import {
   listAudit,
 } from '../../store/access/audit-rows.ts';
 import type { Sql } from '../../store/workspace-scope.ts';
+import type { DirectContext } from '../../sync/outbox/sender.ts';
 import type { ApiRequest, ApiResponse } from '../../workspace-api/typed-client.ts';
-import type { Actor, DirectContext, OpenWorkspace } from '../open-workspace.ts';
+import type { Actor, OpenWorkspace } from '../open-workspace.ts';
 
 export const NOBODY: Actor = 'worksync';
 

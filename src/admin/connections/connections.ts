@@ -12,9 +12,9 @@ import {
   stopBackfill,
 } from '../../store/connections/backfills.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
 import { isSilent } from '../../sync/intake/hook-watch.ts';
 import { webhookUrlOf } from '../../sync/intake/webhook-routes.ts';
+import type { ActiveConnection } from '../../sync/workspace-context.ts';
 import { connectionNamed } from '../named.ts';
 import {
   ANSWER_MS,

@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../../store/items/items.ts';
 import { anyTaskId, highestTaskKeys } from '../../store/tasks/stored-tasks.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
+import type { ActiveConnection } from '../../sync/workspace-context.ts';
 import { cachedTasks } from '../items/human-names.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { type PullRequestQuery, repositoryOf } from './ci-job.ts';

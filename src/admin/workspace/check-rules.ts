@@ -4,8 +4,8 @@ import { STRENGTHS } from '../../model/workflow.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { nearest } from '../../platform/lib/text.ts';
 import { type OpenPullRequest, openPullRequests } from '../../store/items/items.ts';
-import type { ActiveConnection } from '../../sync/intake/active-connection.ts';
 import { createBaseMatcher, createNameMatcher } from '../../sync/reconcile/workflow/workflow-rules.ts';
+import type { ActiveConnection } from '../../sync/workspace-context.ts';
 import type { OpenWorkspace } from '../open-workspace.ts';
 import { mayCover } from '../tasks/pull-request-tasks.ts';
 

@@ -3,7 +3,7 @@ import { asSyncError } from '../../model/errors.ts';
 import { sharedWords } from '../../model/task-status.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../../store/workspace/server-capabilities.ts';
-import { RECORDS_PER_PAGE } from '../../sync/outbox/list-pages.ts';
+import { RECORDS_PER_PAGE } from '../../sync/outbox/request.ts';
 import { updateFormOf } from '../../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../../workspace-api/contract.ts';
 import { withHost } from '../connections/connections.ts';

@@ -1,9 +1,8 @@
 import { type Compilable, sql } from 'kysely';
 import { CHANGE_STATES } from '../../model/change.ts';
-import type { TaskStatuses } from '../../model/task-status.ts';
 import { QUEUES, type Queue } from '../schema/tables.ts';
 import { changedRows, compileInScope, type Scope } from '../workspace-scope.ts';
-import { findChange, type OutboxRow } from './outbox-rows.ts';
+import type { OutboxRow } from './outbox-rows.ts';
 
 /** The changes that may be sent at present. */
 export interface Eligibility {
@@ -15,8 +14,6 @@ export interface Eligibility {
   readonly withoutRecords?: boolean;
   /** While all requests fail: the change that failed last comes last, so that none blocks the others. */
   readonly retriesLast?: boolean;
-  /** By their words, refused ones are recognised. Absent: those of the specification. */
-  readonly taskStatuses?: TaskStatuses;
   /** How long before their due time changes may be sent, because the quota could not serve all in time. Milliseconds. */
   readonly leadTime?: number;
 }
@@ -120,12 +117,6 @@ function compiledFor(
   const statement = statements.get(key) ?? compileInScope(build);
   statements.set(key, statement);
   return statement;
-}
-
-/** Returns the whole row of the change to send now. */
-export async function nextChange(query: Scope, eligible: Eligibility): Promise<OutboxRow | undefined> {
-  const ready = await readyChange(query, eligible);
-  return ready && findChange(query, ready.entity);
 }
 
 /** Returns when the next change may be sent, and its lane; undefined if none is pending. */

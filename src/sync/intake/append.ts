@@ -13,7 +13,7 @@ import {
   type NewDelivery,
 } from '../../store/deliveries/append-deliveries.ts';
 import type { Installation } from '../../store/installation/installation.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -25,7 +25,7 @@ export type Collector = ReturnType<typeof createCollector>;
  * @param mostPending the number of pending deliveries from which more are rejected
  */
 export function createCollector(
-  context: Pick<WorkspaceContext, 'store' | 'clock'>,
+  context: Pick<StoreContext, 'store' | 'clock'>,
   groupCommit: GroupCommit,
   wakeSignal: Pick<WakeSignal, 'notify'>,
   mostPending = 50_000,
@@ -165,7 +165,7 @@ const FULL_RETRY = 30_000;
  * since then. Rows that were settled meanwhile make it too high, so the rows are counted again only when it reaches the
  * limit.
  */
-function createInboxBound({ store, clock }: Pick<WorkspaceContext, 'store' | 'clock'>, mostPending: number) {
+function createInboxBound({ store, clock }: Pick<StoreContext, 'store' | 'clock'>, mostPending: number) {
   let estimate = Number.POSITIVE_INFINITY;
   let countedAt = Number.NEGATIVE_INFINITY;
   let counting: Promise<void> | undefined;

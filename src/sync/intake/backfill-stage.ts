@@ -16,7 +16,7 @@ import {
   splitBackfill,
 } from '../../store/connections/backfills.ts';
 import { packBodyAsync, type StoredBody } from '../../store/deliveries/inbox.ts';
-import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 import { LONGEST_RETRY, retryPause } from './pauses.ts';
 import { appendRead, endlessList, type PageSelection, readPages } from './read-pages.ts';
 
@@ -35,7 +35,7 @@ const LONGEST_WAIT = 3_600_000;
 const FAILURE_PAUSE = 5_000;
 
 /** Reads older items of connections on request, page by page from the newest. Continues after a restart. */
-export function createBackfills(context: IntakeContext) {
+export function createBackfills(context: WorkspaceContext) {
   const stopping = new AbortController();
   const { signal } = stopping;
   const backfills = context.connections
@@ -74,7 +74,7 @@ type ReadPage = HistoryPage & {
 
 /** Selects, page by page, the unit with the fewest pages read. While there is none to read, waits until `wakeSignal` is notified. */
 function selectBackfill(
-  context: IntakeContext,
+  context: WorkspaceContext,
   active: ActiveConnection,
   wakeSignal: WakeSignal,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
 import type { Fetched, Known } from '../../connectors/connector.ts';
 import { asSyncError, type ErrorCode, type StoredFailure, type SyncError } from '../../model/errors.ts';
-import { backoff, type Cancel, createWakeSignal } from '../../platform/lib/clock.ts';
+import { backoff, type Cancel } from '../../platform/lib/clock.ts';
 import { fetchKey, importKey } from '../../store/deliveries/inbox.ts';
 import {
   dropOrphanFetches,
@@ -15,7 +15,7 @@ import {
 } from '../../store/deliveries/wanted-fetches.ts';
 import { findItem, itemName, readFields } from '../../store/items/items.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 import { appendRead } from './read-pages.ts';
 
 export type Fetches = ReturnType<typeof createFetches>;
@@ -44,30 +44,22 @@ const MOST_LASTING = 100;
 const STORE_PAUSE = 5_000;
 
 /** Fetches the objects that reconcile requests, and appends each as a delivery. */
-export function createFetches(context: IntakeContext) {
-  const wakeSignal = createWakeSignal();
+export function createFetches(context: WorkspaceContext) {
   const stopping = new AbortController();
-  const queues = context.connections.map((active) => createFetchQueue(context, active, stopping.signal, notify));
+  const queues = context.connections.map((active) => createFetchQueue(context, active, stopping.signal));
   let loop: Promise<void> | undefined;
-  // The number of notifications, and how many of them a finished pass has covered.
-  let notified = 1;
-  let covered = 0;
+  let isWaiting = false;
   let isRevived = false;
   let cancelTimer: Cancel = () => undefined;
 
-  function notify(): void {
-    notified++;
-    wakeSignal.notify();
-  }
-
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const before = notified;
       await revive();
       const pause = await startDueFetches();
-      covered = before;
-      cancelTimer = pause === undefined ? () => undefined : context.clock.after(pause, notify);
-      await wakeSignal.wait();
+      cancelTimer = pause === undefined ? () => undefined : context.clock.after(pause, context.fetches.notify);
+      isWaiting = true;
+      await context.fetches.wait();
+      isWaiting = false;
       cancelTimer();
     }
   }
@@ -108,10 +100,8 @@ export function createFetches(context: IntakeContext) {
   }
 
   return {
-    /** To notify after a commit of `requestFetch`. */
-    wakeSignal: { notify, wait: wakeSignal.wait },
-    /** Whether no fetch runs, and none has become due since the last notification. */
-    idle: () => covered === notified && queues.every((queue) => queue.isIdle()),
+    /** Whether no fetch runs, and the stage waits for the next notification. */
+    idle: () => isWaiting && queues.every((queue) => queue.isIdle()),
     /** Returns the failure of an object of a connection that was tried `LASTING` times, and is tried again. */
     failureOf: (connection: string) => queues.find(({ name }) => name === connection)?.failure(),
     start() {
@@ -119,7 +109,7 @@ export function createFetches(context: IntakeContext) {
     },
     async stop() {
       stopping.abort();
-      wakeSignal.notify();
+      context.fetches.notify();
       await loop;
       await Promise.all(queues.map((queue) => queue.finish()));
       cancelTimer();
@@ -127,14 +117,14 @@ export function createFetches(context: IntakeContext) {
   };
 }
 
-async function dropOrphans({ store, connections, logger }: IntakeContext): Promise<void> {
+async function dropOrphans({ store, connections, logger }: WorkspaceContext): Promise<void> {
   const names = connections.map(({ name }) => name);
   for (const connection of await dropOrphanFetches(store.query, names))
     logger.warn({ connection }, 'fetches dropped: the connection is no longer configured');
 }
 
-/** Creates the queue of the fetches of one connection. @param onDone called after each fetch */
-function createFetchQueue(context: IntakeContext, active: ActiveConnection, signal: AbortSignal, onDone: () => void) {
+/** Creates the queue of the fetches of one connection. */
+function createFetchQueue(context: WorkspaceContext, active: ActiveConnection, signal: AbortSignal) {
   const { store, clock, random, pauses, logger } = context;
   const running = new Map<string, Promise<void>>();
   /** Failures in a row because the vendor is unreachable. */
@@ -154,7 +144,7 @@ function createFetchQueue(context: IntakeContext, active: ActiveConnection, sign
       if (!signal.aborted) await onFailure(wanted, asSyncError(thrown));
     } finally {
       running.delete(wanted.key);
-      onDone();
+      context.fetches.notify();
     }
   }
 
@@ -197,7 +187,11 @@ function createFetchQueue(context: IntakeContext, active: ActiveConnection, sign
 }
 
 /** Returns the head whose commits are stored: the commits of a head never change, so they are not read again. */
-async function knownOf({ store }: IntakeContext, active: ActiveConnection, { reference }: WantedFetch): Promise<Known> {
+async function knownOf(
+  { store }: WorkspaceContext,
+  active: ActiveConnection,
+  { reference }: WantedFetch,
+): Promise<Known> {
   if (reference.kind !== 'pull_request' || !active.connector.fetchesCommits?.(active.options)) return {};
   const row = await findItem(store.query, reference.key);
   const item = row && readFields(row).item;
@@ -205,7 +199,7 @@ async function knownOf({ store }: IntakeContext, active: ActiveConnection, { ref
 }
 
 /** One transaction appends the object to the inbox and deletes the request, unless the object was requested again. */
-async function append(context: IntakeContext, wanted: WantedFetch, fetched: Fetched & { readonly from: number }) {
+async function append(context: WorkspaceContext, wanted: WantedFetch, fetched: Fetched & { readonly from: number }) {
   const { random, logger } = context;
   const { connection, deliveryId: wantedBy, isImport, webhook } = wanted;
   const key = isImport ? importKey(random.uuid()) : fetchKey(random.uuid(), webhook);
@@ -227,7 +221,7 @@ async function append(context: IntakeContext, wanted: WantedFetch, fetched: Fetc
  *
  * @returns whether the fetch is tried again by itself
  */
-async function postpone(context: IntakeContext, wanted: WantedFetch, error: SyncError): Promise<boolean> {
+async function postpone(context: WorkspaceContext, wanted: WantedFetch, error: SyncError): Promise<boolean> {
   const { store, clock, random, logger, pauses } = context;
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
   const isLast = REFUSALS.has(error.code) && wanted.attempts + 1 >= MOST_REFUSALS;

@@ -14,9 +14,9 @@ import {
   saveCredential,
 } from '../../store/connections/oauth-credentials.ts';
 import type { Installation } from '../../store/installation/installation.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 
-export interface GrantDeps extends Pick<WorkspaceContext, 'clock' | 'logger'> {
+export interface GrantDeps extends Pick<StoreContext, 'clock' | 'logger'> {
   readonly installation: Installation;
   /** Whether other processes over the same database may renew the same grants. */
   readonly isShared?: boolean;

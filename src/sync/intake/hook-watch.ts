@@ -2,7 +2,7 @@ import type { HookState } from '../../connectors/connector.ts';
 import { asSyncError } from '../../model/errors.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import { redeliveryCursor, saveRedeliveryCursor } from '../../store/meta.ts';
-import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 
 /** The known state of the webhooks of one connection at its vendor. */
 export interface HookReport {
@@ -31,7 +31,7 @@ export function isSilent({ state }: HookState): boolean {
 }
 
 /** Checks at the vendors that webhooks are still on, and requests redelivery of failed deliveries. */
-export function createHookWatch(context: IntakeContext) {
+export function createHookWatch(context: WorkspaceContext) {
   const { store, clock, pauses, meter, logger } = context;
   const watched = context.connections.filter(
     ({ webhookUrl, connection }) => webhookUrl !== undefined && (connection.hooks || connection.redeliver),

@@ -15,7 +15,7 @@ import {
   unverifiedAfter,
 } from '../../store/items/items.ts';
 import type { Store } from '../../store/workspace-scope.ts';
-import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 import { MOST_ATTEMPTS, retryPause } from './pauses.ts';
 import { appendRead, waitWhilePaused } from './read-pages.ts';
 
@@ -34,7 +34,7 @@ const START: UnverifiedPosition = { finished: 0, key: '' };
  * vendor has confirmed it. The fetches use at most a fifth of the vendor's limit: see `Budget`. An item that cannot be
  * fetched waits for its next delivery, or for a restart.
  */
-export function createVerification(context: IntakeContext): Stage {
+export function createVerification(context: WorkspaceContext): Stage {
   let stopping: AbortController | undefined;
   let running: Promise<unknown> = Promise.resolve();
   return {
@@ -53,7 +53,11 @@ export function createVerification(context: IntakeContext): Stage {
 }
 
 /** Never rejects. Ends when no item of the connection is unverified. */
-async function verifyConnection(context: IntakeContext, active: ActiveConnection, signal: AbortSignal): Promise<void> {
+async function verifyConnection(
+  context: WorkspaceContext,
+  active: ActiveConnection,
+  signal: AbortSignal,
+): Promise<void> {
   const { store, clock, random, logger } = context;
   const done = new Set<ItemKey>();
   for (let failures = 0; !signal.aborted; ) {
@@ -92,7 +96,7 @@ async function* unverifiedItems(
 
 /** Fetches items one after the other. @param done receives those that were fetched, or that the vendor refused */
 async function fetchEach(
-  context: IntakeContext,
+  context: WorkspaceContext,
   active: ActiveConnection,
   items: AsyncGenerator<Item>,
   purpose: Purpose,
@@ -113,7 +117,7 @@ async function fetchEach(
  * @returns whether a further attempt is useless, because the item was fetched or the vendor refused it
  */
 async function fetchWithRetries(
-  context: IntakeContext,
+  context: WorkspaceContext,
   { name, connector, connection }: ActiveConnection,
   item: Item,
   purpose: Purpose,
@@ -164,7 +168,7 @@ const OPEN_BATCH_SIZE = 100;
  * Returns jobs that read reviews once an hour, for connections whose rules need them and that get no webhooks. A job reads those of
  * each open pull request that is linked to a task and has changed since the last read. Its requests count as polls.
  */
-export function reviewJobs(context: IntakeContext): Job[] {
+export function reviewJobs(context: WorkspaceContext): Job[] {
   return context.connections
     .filter(({ readsReviews }) => readsReviews)
     .map((active) => ({
@@ -175,7 +179,7 @@ export function reviewJobs(context: IntakeContext): Job[] {
 }
 
 /** Yields the items of a connection whose reviews may have changed. */
-async function* itemsToReview(context: IntakeContext, active: ActiveConnection): AsyncGenerator<Item> {
+async function* itemsToReview(context: WorkspaceContext, active: ActiveConnection): AsyncGenerator<Item> {
   for (let after: ItemKey | undefined = ''; after !== undefined; ) {
     const keys: readonly ItemKey[] = await itemsAfter(context.store.query, after, OPEN_BATCH_SIZE);
     yield* await itemsToRead(context, active, keys);
@@ -184,7 +188,7 @@ async function* itemsToReview(context: IntakeContext, active: ActiveConnection):
 }
 
 async function itemsToRead(
-  { store }: IntakeContext,
+  { store }: WorkspaceContext,
   { name }: ActiveConnection,
   keys: readonly ItemKey[],
 ): Promise<readonly Item[]> {

@@ -8,7 +8,7 @@ import {
   saveName,
   storedUnits,
 } from '../../store/connections/scope-names.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 import type { Store } from '../../store/workspace-scope.ts';
 import { affectsAllUnits } from './pauses.ts';
 
@@ -26,7 +26,7 @@ const DOUBTED_VALID_FOR = 15 * 60_000;
  * @param unitOf returns the connector's unit for the id of a repository, project or team
  */
 export async function openNameBindings(
-  context: WorkspaceContext,
+  context: StoreContext,
   { connection, entries, unitOf }: { connection: string; entries: readonly string[]; unitOf?: Connector['unitOf'] },
 ) {
   const { store, clock } = context;
@@ -148,11 +148,7 @@ interface CachedBinding {
 }
 
 /** The bindings in memory. Reports each change by the log and by the gauge of rebound names. */
-function createBindingCache(
-  { store, meter, logger }: WorkspaceContext,
-  connection: string,
-  stored: readonly StoredName[],
-) {
+function createBindingCache({ store, meter, logger }: StoreContext, connection: string, stored: readonly StoredName[]) {
   const cache = new Map(stored.map((row) => [row.entry, cachedBindingOf(row)]));
   let writing: Promise<void> = Promise.resolve();
 

@@ -14,7 +14,7 @@ import { ALL_UNITS } from '../../store/connections/unit-states.ts';
 import { type AppendedRow, appendDeliveries, type NewDelivery } from '../../store/deliveries/append-deliveries.ts';
 import { packBodyAsync } from '../../store/deliveries/inbox.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { IntakeContext } from './active-connection.ts';
+import type { WorkspaceContext } from '../workspace-context.ts';
 import { readSpan } from './append.ts';
 
 /** The position of a unit. The unit `ALL_UNITS` stands for the list of units, as long as that was not read. */
@@ -53,7 +53,7 @@ const READERS = {
 
 /** Reads the selected pages one after the other, until nothing is left or the signal aborts. Throws only what `next` throws. */
 export async function readPages<Position extends Target, Page extends Read | undefined>(
-  context: IntakeContext,
+  context: WorkspaceContext,
   selection: PageSelection<Position, Page>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -78,7 +78,7 @@ export async function readPages<Position extends Target, Page extends Read | und
 
 /** A commit checks the lease, so a process that has lost the workspace stores no failure for its new owner. */
 async function recordFailure<Position extends Target>(
-  { store, pauses, meter, logger }: IntakeContext,
+  { store, pauses, meter, logger }: WorkspaceContext,
   { connection, reader, onFailure }: Pick<PageSelection<Position, never>, 'connection' | 'reader' | 'onFailure'>,
   position: Position,
   error: SyncError,
@@ -98,7 +98,7 @@ async function recordFailure<Position extends Target>(
 
 /** Resolves when the connection is free for background work, or when the signal aborts. */
 export async function waitWhilePaused(
-  { clock, pauses }: IntakeContext,
+  { clock, pauses }: WorkspaceContext,
   connection: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -130,7 +130,7 @@ interface ReadDelivery extends NewDelivery {
  * @returns the new row; undefined if it was not appended
  */
 export async function appendRead(
-  { store, clock, inbox, tracer }: IntakeContext,
+  { store, clock, inbox, tracer }: WorkspaceContext,
   read: ReadDelivery,
   save: (query: Scope, now: number) => Promise<boolean> = async () => true,
 ): Promise<AppendedRow | undefined> {

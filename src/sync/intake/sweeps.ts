@@ -2,7 +2,7 @@ import type { SweepPage } from '../../connectors/connector.ts';
 import { undefinedOn } from '../../connectors/kit/refusal.ts';
 import { formatFailure } from '../../model/errors.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
-import { sleep, type WakeSignal } from '../../platform/lib/clock.ts';
+import { sleep } from '../../platform/lib/clock.ts';
 import { piecesOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import type { PageTrail } from '../../platform/lib/page-trail.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
@@ -16,12 +16,9 @@ import {
 import { dueFetches, prefetchFetches, requestFetch } from '../../store/deliveries/wanted-fetches.ts';
 import { findItems, readFields } from '../../store/items/items.ts';
 import { beginUnitOfWork, flushRows } from '../../store/unit-of-work/unit-of-work.ts';
-import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 import { affectsAllUnits, MOST_ATTEMPTS, retryPause } from './pauses.ts';
 import { type PageSelection, readPages, waitWhilePaused } from './read-pages.ts';
-
-/** Notified after a commit that requested fetches. */
-type Fetches = Pick<WakeSignal, 'notify'>;
 
 /** The time between two pages, milliseconds. A sweep is never urgent. */
 const PAGE_INTERVAL = 1_000;
@@ -37,13 +34,13 @@ const NO_DELIVERY = 0;
  * a fetch of each known item that the list lacks, and of each gone item that the list contains. The fetch decides
  * whether the item is gone. A list that was not read to its end is not used.
  */
-export function sweepJobs(context: IntakeContext, fetches: Fetches): Job[] {
+export function sweepJobs(context: WorkspaceContext): Job[] {
   return context.connections
     .filter(({ connection }) => connection.sweep !== undefined)
     .map((active) => ({
       name: `sweep.${active.name}`,
       when: active.sweep,
-      run: (signal) => readPages(context, selectSweep(context, active, fetches, signal), signal),
+      run: (signal) => readPages(context, selectSweep(context, active, signal), signal),
     }));
 }
 
@@ -62,9 +59,8 @@ interface Listing {
  * interrupts begins again. A failing unit does not stop the sweep of the others, unless its failure affects all units.
  */
 function selectSweep(
-  context: IntakeContext,
+  context: WorkspaceContext,
   active: ActiveConnection,
-  fetches: Fetches,
   signal: AbortSignal,
 ): PageSelection<{ readonly unit: string }, (SweepPage & { readonly trail?: PageTrail | undefined }) | undefined> {
   const { store, clock, random, meter, logger } = context;
@@ -114,7 +110,7 @@ function selectSweep(
         return;
       }
       failures = MOST_ATTEMPTS;
-      const asked = page ? await fetchDifferences(context, active, fetches, listing, signal) : 0;
+      const asked = page ? await fetchDifferences(context, active, listing, signal) : 0;
       signal.throwIfAborted();
       const result = { at: clock.now(), listed: page ? listing.keys.size : 0, asked };
       await store.commit((query) => recordSweep(query, connection, unit, result));
@@ -143,9 +139,8 @@ function selectSweep(
  * @returns the number of requested fetches
  */
 async function fetchDifferences(
-  context: IntakeContext,
+  context: WorkspaceContext,
   active: ActiveConnection,
-  fetches: Fetches,
   { keys, containers, startedAt }: Listing,
   signal: AbortSignal,
 ): Promise<number> {
@@ -161,7 +156,7 @@ async function fetchDifferences(
       await waitForRoom(context, active, signal);
       if (signal.aborted) break;
       const count = await requestFetches(context, active, some, { keys, containers });
-      if (count > 0) fetches.notify();
+      if (count > 0) context.fetches.notify();
       requested += count;
     }
     after = stored.after;
@@ -175,7 +170,7 @@ async function fetchDifferences(
  * deliveries.
  */
 async function waitForRoom(
-  { store, clock }: IntakeContext,
+  { store, clock }: WorkspaceContext,
   { name }: ActiveConnection,
   signal: AbortSignal,
 ): Promise<void> {
@@ -184,7 +179,7 @@ async function waitForRoom(
 }
 
 async function requestFetches(
-  { store, clock }: IntakeContext,
+  { store, clock }: WorkspaceContext,
   { name: connection, connector }: ActiveConnection,
   different: readonly ItemKey[],
   { keys, containers }: Pick<Listing, 'keys' | 'containers'>,

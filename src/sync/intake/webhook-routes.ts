@@ -10,11 +10,11 @@ import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
 import type { Appended, AppendedRow } from '../../store/deliveries/append-deliveries.ts';
 import { packBodyAsync } from '../../store/deliveries/inbox.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 import { type Collector, receiveSpan } from './append.ts';
 
 /** Receives the webhooks of one connection. */
-export interface Receiver extends Pick<WorkspaceContext, 'meter' | 'logger' | 'tracer'> {
+export interface Receiver extends Pick<StoreContext, 'meter' | 'logger' | 'tracer'> {
   /** The name of the connection. */
   readonly name: string;
   readonly secrets: readonly string[];

@@ -1,7 +1,11 @@
-import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
+// Design: src/decisions/changes.md
+
+import { debounceOf, entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
+import type { TaskStatuses } from '../../model/task-status.ts';
+import { onClockSetBack } from '../../platform/lib/clock.ts';
 import { type EntityRow, findEntity, linkedItems, removeOrTombstone } from '../../store/changes/entities.ts';
-import { type Eligibility, nextChange } from '../../store/changes/next-change.ts';
+import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/changes/next-change.ts';
 import {
   addDifference,
   findChange,
@@ -13,15 +17,21 @@ import {
 } from '../../store/changes/outbox-rows.ts';
 import { nextRevision } from '../../store/changes/revision.ts';
 import { pendingConnections } from '../../store/deliveries/inbox.ts';
+import { clampFutureTimestamps } from '../../store/installation/clock-changes.ts';
 import { findItems, isUnverified, itemName } from '../../store/items/items.ts';
 import { readTaskUpdateFacts, refusalOfStatus } from '../../store/tasks/stored-tasks.ts';
 import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/tasks/task-creations.ts';
-import { linksAreIdempotent, routeOffUntil, taskUpdatesOffUntil } from '../../store/workspace/server-capabilities.ts';
-import { lastLinksRead, WORKSPACE } from '../../store/workspace/workspace-reads.ts';
+import {
+  canRecord,
+  linksAreIdempotent,
+  routeOffUntil,
+  taskUpdatesOffUntil,
+} from '../../store/workspace/server-capabilities.ts';
+import { lastLinksRead, tasksWereRead, WORKSPACE } from '../../store/workspace/workspace-reads.ts';
 import { json, type Scope } from '../../store/workspace-scope.ts';
 import type { Slot } from '../quota/slot.ts';
-import type { ChangeScheduler, NextChange } from './change-scheduler.ts';
-import type { OutboxContext } from './outbox-context.ts';
+import type { Throttle } from '../quota/throttle.ts';
+import { recordsPullRequests, type WorkspaceContext } from '../workspace-context.ts';
 import {
   bodyToSend,
   type PreparedRequest,
@@ -31,10 +41,139 @@ import {
   type SlotTimes,
 } from './request.ts';
 
+/** The change to send next. */
+export interface NextChange extends DueChange {
+  /** Whether nothing has happened since that could have made another change more urgent. */
+  isCurrent(): boolean;
+}
+
+export type ChangeScheduler = ReturnType<typeof createChangeScheduler>;
+
+/** How long a selected change stays selected unless a wake-up arrives, milliseconds. */
+const SELECTION_LIFETIME = 50;
+/** Quota windows for which due times are considered in advance. */
+const WINDOWS_AHEAD = 2;
+
 /**
- * Claims the change to send next. One transaction selects the change, stores its request and records the slot in the
- * ledger. After a crash the next process finds the request in flight, and treats its outcome as unknown, also if it was
- * never sent: see `recover`. Releases the slot if no change is eligible or the commit fails.
+ * Decides which change is sent next, and when.
+ *
+ * @param areChangesCurrent whether the present rules have evaluated all changes. Until then nothing is written
+ */
+export function createChangeScheduler(context: WorkspaceContext, areChangesCurrent = () => true) {
+  const { store, throttle, clock, breaker, config } = context;
+  const { visibility } = config.quota;
+  let mayWrite = false;
+  let mayRecord = false;
+  let onlyWrites = false;
+  const checkClock = onClockSetBack(clock, () =>
+    store.commit((transaction) => clampFutureTimestamps(transaction, clock.now())),
+  );
+
+  /** Returns the conditions that a change must meet to be sent now. */
+  async function eligible(): Promise<Eligibility> {
+    mayWrite ||= await tasksWereRead(store.query);
+    mayRecord ||= recordsPullRequests(config) && (await canRecord(store.query));
+    return {
+      now: clock.now(),
+      // A person has approved the writes that are sent alone.
+      onlyReads: !mayWrite || !(onlyWrites || areChangesCurrent()),
+      onlyWrites,
+      withoutRecords: !mayRecord,
+      retriesLast: sendsOneByOne(),
+      leadTime: await currentLeadTime(),
+    };
+  }
+
+  /** Milliseconds by which changes are sent before their due time, so that the quota can serve all of them in time. */
+  async function currentLeadTime(): Promise<number> {
+    if (visibility === undefined) return 0;
+    const paces = throttle.paces();
+    const limit = WINDOWS_AHEAD * Math.max(0, ...paces.map(({ slots }) => slots));
+    const dueTimes = await firstDueTimes(store.query, limit);
+    const { maxWait } = debounceOf('mirror', 0, visibility);
+    return leadTime(forecastDueTimes(dueTimes, clock.now() + maxWait), paces);
+  }
+
+  /** True while the outcome of any request is doubtful: requests are sent one at a time, and changes take turns. */
+  function sendsOneByOne(): boolean {
+    return breaker.open || throttle.isHalted();
+  }
+
+  return {
+    /**
+     * Selects the next change to send, and from when on it may be sent.
+     *
+     * @param wake resolves when another change may have become more urgent
+     */
+    async nextChange(wake?: Promise<void>): Promise<NextChange | undefined> {
+      let isWoken = false;
+      void wake?.then(() => {
+        isWoken = true;
+      });
+      const selectedAt = clock.monotonic();
+      await checkClock();
+      const next = await nextDue(store.query, await eligible());
+      return next && { ...next, isCurrent: () => !isWoken && clock.monotonic() - selectedAt < SELECTION_LIFETIME };
+    },
+    /** Returns the next change that is not part of a backfill. */
+    nextLiveChange: async () => nextLive(store.query, await eligible()),
+    sendsOneByOne,
+    /** True once the tasks of the workspace were read. Before that, desired and known state cannot be compared. */
+    mayWrite: () => mayWrite,
+    /** Excludes reads from now on. */
+    selectWritesOnly(): void {
+      onlyWrites = true;
+    },
+  };
+}
+
+/** Milliseconds of reserve per slot: a request takes some time, and other requests start meanwhile. */
+const MARGIN = 2_000;
+
+/** A burst is the changes of this period, milliseconds. */
+const BURST_PERIOD = 30_000;
+/** A burst is expected to continue for this many further periods. */
+const EXPECTED_PERIODS = 3;
+
+/**
+ * Returns the given due times, followed by the expected due times of a burst that continues.
+ * A release, for example, adds labels for minutes: waiting until all changes are known would start too late.
+ *
+ * @param dueTimes ascending
+ * @param latest when a change would be due that arrived now
+ */
+export function forecastDueTimes(dueTimes: readonly number[], latest: number): number[] {
+  const recent = dueTimes.filter((due) => due > latest - BURST_PERIOD && due <= latest).length;
+  const gap = BURST_PERIOD / recent;
+  const expected = Array.from({ length: recent * EXPECTED_PERIODS }, (_, index) => latest + (index + 1) * gap);
+  return [...dueTimes, ...expected];
+}
+
+/**
+ * Returns how long before its due time the first change must be sent so that all changes can be sent in time.
+ * If more changes are due within a window than it has slots, the slot of the first must be free when the last is due.
+ *
+ * @param dueTimes ascending
+ * @returns whole milliseconds
+ */
+export function leadTime(dueTimes: readonly number[], paces: ReturnType<Throttle['paces']>): number {
+  const latest = [...dueTimes];
+  for (let index = latest.length - 1; index >= 0; index--) {
+    for (const { slots, hold } of paces) {
+      const reusedAt = latest[index + slots];
+      if (reusedAt !== undefined) latest[index] = Math.min(latest[index] as number, reusedAt - hold - MARGIN);
+    }
+  }
+  const [first] = dueTimes;
+  // Expected due times may be fractions of a millisecond. Those of rows are whole.
+  return first === undefined ? 0 : Math.ceil(first - (latest[0] as number));
+}
+
+/**
+ * Claims the change to send next. One transaction computes and stores its request, and records the slot in the ledger. After a
+ * crash the next process finds the request in flight, and treats its outcome as unknown, also if it was never sent: see `recover`.
+ * A change for which nothing is to be sent leaves the slot to the next one, because a slot is rare during an outage.
+ * Releases the slot if there is no other, or if the commit fails.
  *
  * If `next` is no longer current, another change is claimed, also of another lane. All lanes count in the same windows, so
  * the caps hold. But the ledger counts the request for the lane of the slot, and a backfill that gets the slot of a live
@@ -43,27 +182,30 @@ import {
  * @param askedAt when the slot was requested, epoch milliseconds
  */
 export async function claimChange(
-  { store, clock, throttle }: OutboxContext,
+  { store, clock, config, throttle }: WorkspaceContext,
   scheduler: ChangeScheduler,
   slot: Slot,
-  next: Pick<NextChange, 'entity' | 'isCurrent'>,
+  next: Pick<NextChange, 'entity' | 'at' | 'isCurrent'>,
   askedAt: number,
 ): Promise<PreparedRequest | undefined> {
   const slotAt = clock.now();
-  const selected = next.isCurrent() ? next.entity : undefined;
   try {
-    const eligible = await scheduler.eligible();
-    const prepared = await store.commit(async (transaction) => {
-      // Another request was refused after this slot was granted.
-      if (throttle.isPaused()) return undefined;
-      // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
-      const now = clock.now();
-      const request = await prepareNext(transaction, { ...eligible, now }, selected, { askedAt, slotAt });
-      if (request) await slot.record(transaction);
-      return request;
-    });
-    if (!prepared) slot.release();
-    return prepared;
+    let change: Pick<NextChange, 'entity' | 'at'> | undefined = next.isCurrent() ? next : await scheduler.nextChange();
+    for (; change && change.at <= clock.now() && !throttle.isPaused(); change = await scheduler.nextChange()) {
+      const { entity } = change;
+      const prepared = await store.commit(async (transaction) => {
+        // Another request may have been refused after this slot was granted.
+        if (throttle.isPaused()) return undefined;
+        // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
+        const times = { askedAt, slotAt, now: clock.now() };
+        const request = await prepareChange(transaction, entity, times, config.workspace.statuses);
+        if (request) await slot.record(transaction);
+        return request;
+      });
+      if (prepared) return prepared;
+    }
+    slot.release();
+    return undefined;
   } catch (error) {
     slot.release();
     throw error;
@@ -71,39 +213,31 @@ export async function claimChange(
 }
 
 /**
- * Selects the next change, computes its request from desired and known state, and stores it as in flight.
- * Removes changes without a difference, and postpones changes that must wait for a read.
+ * Computes the request of a pending change from desired and known state, and stores it as in flight.
+ * Removes a change without a difference, and postpones one that must wait for a read.
  *
- * @param selected the change that was selected a moment ago, if nothing has happened since
- * @returns undefined if no change is eligible
+ * @returns undefined if nothing is to be sent for the change now
  */
-export async function prepareNext(
+export async function prepareChange(
   query: Scope,
-  eligible: Eligibility,
-  selected?: string,
-  slotTimes: SlotTimes = { askedAt: eligible.now, slotAt: eligible.now },
+  entity: string,
+  times: SlotTimes & { readonly now: number },
+  statuses: TaskStatuses = {},
 ): Promise<PreparedRequest | undefined> {
-  const { now } = eligible;
-  let change = (await findPending(query, selected)) ?? (await nextChange(query, eligible));
-  for (; change; change = await nextChange(query, eligible)) {
-    const row = change.kind === 'read' ? undefined : await findEntity(query, change.entity);
-    const request = await requestFor(query, change, row, now);
-    if (request === undefined) {
-      await dropWithoutDifference(query, change, now);
-      continue;
-    }
-    if (await holdIfStatusIsOff(query, change, request, eligible)) continue;
-    const blocked = await waitOf(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
-    if (blocked === undefined) return storeInFlight(query, change, row, request, slotTimes, now);
-    await updateChange(query, change.entity, blocked);
-  }
-  return undefined;
-}
-
-async function findPending(query: Scope, entity: string | undefined): Promise<OutboxRow | undefined> {
-  if (entity === undefined) return undefined;
+  const { now, ...slotTimes } = times;
   const change = await findChange(query, entity);
-  return change?.state === 'pending' ? change : undefined;
+  if (change?.state !== 'pending') return undefined;
+  const row = change.kind === 'read' ? undefined : await findEntity(query, entity);
+  const request = await requestFor(query, change, row, now);
+  if (request === undefined) {
+    await dropWithoutDifference(query, change, now);
+    return undefined;
+  }
+  if (await holdIfStatusIsOff(query, change, request, statuses, now)) return undefined;
+  const blocked = await waitOf(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
+  if (blocked === undefined) return storeInFlight(query, change, row, request, slotTimes, now);
+  await updateChange(query, entity, blocked);
+  return undefined;
 }
 
 /**
@@ -237,11 +371,12 @@ async function holdIfStatusIsOff(
   query: Scope,
   { entity, guard }: OutboxRow,
   { action, body }: RequestContent,
-  { taskStatuses = {}, now }: Eligibility,
+  statuses: TaskStatuses,
+  now: number,
 ): Promise<boolean> {
   if (action !== 'update-task' || guard === 'confirmed') return false;
   const { status } = body as unknown as TaskUpdate;
-  const error = refusalOfStatus(await readTaskUpdateFacts(query), taskStatuses, status, now);
+  const error = refusalOfStatus(await readTaskUpdateFacts(query), statuses, status, now);
   if (error !== undefined) await updateChange(query, entity, { state: 'held', error });
   return error !== undefined;
 }

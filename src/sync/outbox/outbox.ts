@@ -1,23 +1,23 @@
-import type { Action } from '../../model/change.ts';
-import { asSyncError, type ErrorCode, type SyncError, wasSent } from '../../model/errors.ts';
+import { settlement } from '../../model/change.ts';
+import { asSyncError } from '../../model/errors.ts';
 import { sleep, waitForWork } from '../../platform/lib/clock.ts';
 import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
-import type { DueChange } from '../../store/changes/next-change.ts';
+import { changesInFlight, updateChange } from '../../store/changes/outbox-rows.ts';
+import { addRequest } from '../../store/changes/requests.ts';
+import { clampFutureTimestamps } from '../../store/installation/clock-changes.ts';
 import { backoffAfterDbError, retryUntilCommitted } from '../../store/retry-until-committed.ts';
+import { markTasksUnverified } from '../../store/tasks/task-creations.ts';
+import { configureLinks, readRecordsRoute, retryRefusedRoutes } from '../../store/workspace/server-capabilities.ts';
+import { bindServerFacts } from '../../store/workspace/server-facts.ts';
+import { enqueueInitialReads, enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { ApiAnswer, SendContext } from '../../workspace-api/typed-client.ts';
+import { apiOverrides } from '../../workspace-api/contract.ts';
 import type { Slot } from '../quota/slot.ts';
-import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker.ts';
-import { type ChangeScheduler, createChangeScheduler } from './change-scheduler.ts';
-import { claimChange } from './claim.ts';
-import { type ListPosition, RECORDS_PER_PAGE } from './list-pages.ts';
-import type { OutboxClient, OutboxContext } from './outbox-context.ts';
-import { recoverAtStart, requeueUnsent } from './recovery.ts';
-import { type FailureOutcome, MAX_ATTEMPTS } from './refusals.ts';
-import { OPTIONAL_READS, type PreparedRequest, requestSpans, routeOf, type SpanEnd, sendSpanName } from './request.ts';
-import { settle, settleContextOf } from './settle.ts';
-import { settleFailure } from './settle-failure.ts';
-import { TaskUpdater } from './update-task.ts';
+import { recordsPullRequests, type WorkspaceContext } from '../workspace-context.ts';
+import { claimChange, createChangeScheduler } from './claim.ts';
+import { historyRow, type PreparedRequest, requestSpans } from './request.ts';
+import { acquireSlot, createSender, type SendAndSettle } from './sender.ts';
+import { awaitTaskList, pendingAgain, type SettleContext, settleContextOf } from './settle.ts';
 
 export type Outbox = ReturnType<typeof createOutbox>;
 
@@ -25,9 +25,9 @@ export type Outbox = ReturnType<typeof createOutbox>;
  * The sending stage. For each change: wait until it is due and a slot is free; claim it in one transaction; send its
  * request; settle it in another transaction. The next change is claimed meanwhile, as far as the throttle allows.
  */
-export function createOutbox(context: OutboxContext) {
+export function createOutbox(context: WorkspaceContext, areChangesCurrent?: () => boolean) {
   const { store, clock, logger } = context;
-  const scheduler = createChangeScheduler(context);
+  const scheduler = createChangeScheduler(context, areChangesCurrent);
   /** Claimed requests, until their answers are stored. */
   const claimed = new Map<PreparedRequest, Promise<void>>();
   /** Claiming failed, perhaps in its commit, which the database may have stored in spite of the error. */
@@ -82,7 +82,7 @@ export function createOutbox(context: OutboxContext) {
     logger.debug({ action, entity, lane, waited, deliveries: trace.deliveries }, 'request is sent');
     try {
       await sendAndSettle(prepared, slot);
-      if (kind !== 'read') context.onWrite?.();
+      if (kind !== 'read') context.onWrite();
       context.inbox.notify();
       context.outbox.notify();
     } catch (error) {
@@ -131,239 +131,85 @@ export function createOutbox(context: OutboxContext) {
 }
 
 /**
- * Acquires a quota slot for the next change.
- * Returns undefined for a backfill change as soon as live work is due or may have arrived: backfills must not delay it.
+ * Requeues claims of this process that were committed although the database reported an error.
+ * Their requests were never sent.
+ *
+ * @param isClaimed whether this process sends the request of this entity, and will settle it
  */
-export async function acquireSlot(
-  { throttle, clock }: OutboxContext,
-  scheduler: ChangeScheduler,
-  { lane, due }: DueChange,
-  wake: Promise<void>,
-  signal: AbortSignal,
-): Promise<Slot | undefined> {
-  if (lane !== 'backfill') return throttle.acquire({ lane, due, signal });
-  const live = await scheduler.nextLiveChange();
-  const yieldToLive = new AbortController();
-  const cancelled = AbortSignal.any([signal, yieldToLive.signal]);
-  if (live) void sleep(clock, Math.max(0, live.at - clock.now()), cancelled).then(() => yieldToLive.abort());
-  void wake.then(() => yieldToLive.abort());
-  try {
-    return await throttle.acquire({ lane, due, signal: cancelled });
-  } catch (error) {
-    if (yieldToLive.signal.aborted && !signal.aborted) return undefined;
-    throw error;
-  } finally {
-    yieldToLive.abort();
+async function requeueUnsent(query: Scope, isClaimed: (entity: string) => boolean): Promise<void> {
+  for (const { entity, sent } of await changesInFlight(query)) {
+    if (isClaimed(entity)) continue;
+    await updateChange(query, entity, { ...pendingAgain(requestIn(sent)), next_since: null });
   }
 }
 
-/**
- * Sends a claimed request and settles its change.
- * Never rejects. A request that cannot be settled now is found in flight at the next start.
- */
-export type SendAndSettle = (prepared: PreparedRequest, slot: Slot) => Promise<void>;
-
-/** Statuses with which servers answer for a route that they do not have. */
-const NO_ROUTE: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
-
-/**
- * Returns the log level of a failed request. A settled one counts as answered. A server without a route for records is
- * no failure either. `status` and `check` report what both mean.
- */
-function levelOf({ action }: PreparedRequest, { own, status }: SyncError, outcome: FailureOutcome) {
-  if (outcome === 'held') return 'error';
-  const isRouteMissing = action === 'read-pull-requests' && own && NO_ROUTE.has(status);
-  return outcome === 'settled' || isRouteMissing ? 'info' : 'warn';
+/** Prepares the rows for a new process: settles requests in flight as unknown, and requests the initial reads. */
+async function recoverAtStart(context: WorkspaceContext): Promise<void> {
+  const { store, clock, logger, tracer, config } = context;
+  const { url, api } = config.workspace;
+  const recovered = await store.commit(async (transaction) => {
+    const now = clock.now();
+    await clampFutureTimestamps(transaction, now);
+    // A constant for the embedded service, because its port changes with each start.
+    await bindServerFacts(transaction, url ?? 'embedded');
+    await retryRefusedRoutes(transaction);
+    await configureLinks(transaction, apiOverrides.parse(api ?? {}).links === 'idempotent');
+    await enqueueStartReads(transaction, context, now);
+    return recover(transaction, settleContextOf(context), context.untouched);
+  });
+  const now = clock.now();
+  for (const { action, entity, trace } of recovered) {
+    const fields = { action, item: trace.itemName, entity, deliveries: trace.deliveries };
+    logger.info(fields, 'request with unknown outcome found at the start');
+  }
+  if (!tracer) return;
+  const end = { answeredAt: now, settledAt: now, outcome: 'unknown', error: 'outcome_unknown' } as const;
+  for (const prepared of recovered)
+    for (const span of requestSpans(prepared, store.query.workspace, end)) tracer.record(span);
 }
 
-/** @param signal aborts when the outbox stops */
-export function createSender(context: OutboxContext, scheduler: ChangeScheduler, signal: AbortSignal): SendAndSettle {
-  const { store, throttle, client, clock, logger, meter, breaker, tracer } = context;
-  const { workspace } = store.query;
-  /** The first read of the tasks was refused. Nothing is written before it succeeds, so other answers end no trouble. */
-  let isFirstReadRefused = false;
+/** Requests the lists that were never read, and the list of tasks if the stored tasks are uncertain. */
+async function enqueueStartReads(query: Scope, { config, throttle }: WorkspaceContext, now: number): Promise<void> {
+  const { state } = await readRecordsRoute(query);
+  await enqueueInitialReads(query, now, recordsPullRequests(config) && state !== 'closed');
+  if (!(await markTasksUnverified(query, now))) return;
+  await enqueueTaskListRead(query, { now, usedShare: throttle.usedShare(), lane: 'triage', notBefore: 0 });
+}
 
-  const updater = new TaskUpdater(context, signal, handleAnswer, handleFailure);
-
-  async function sendAndSettle(prepared: PreparedRequest, slot: Slot): Promise<void> {
-    try {
-      const traceparent = tracer?.traceparent(sendSpanName(prepared, workspace));
-      if (!isPlain(prepared)) return await updater.send(prepared, slot, traceparent);
-      const answer = await sendRequest(client, prepared, { traceparent });
-      await handleAnswer(prepared, slot, answer);
-    } catch (thrown) {
-      await handleFailure(prepared, slot, asSyncError(thrown));
-    } finally {
-      // The end may not be stored, because the outbox stops. The throttle must not wait for it when it stops itself.
-      slot.leave();
+/**
+ * Settles the requests that the previous process had in flight: their outcome is unknown. Idempotent requests are
+ * repeated; creations wait for a list.
+ *
+ * @param untouched how long requests of that process may still be in flight, milliseconds
+ * @returns the requests
+ */
+export async function recover(
+  query: Scope,
+  context: SettleContext,
+  untouched = 0,
+): Promise<readonly PreparedRequest[]> {
+  const { now } = context;
+  const arrivedAt = now + untouched;
+  const recovered: PreparedRequest[] = [];
+  for (const { entity, kind, sent } of await changesInFlight(query)) {
+    const prepared = requestIn(sent);
+    recovered.push(prepared);
+    const error = 'outcome_unknown: the process ended';
+    await addRequest(query, historyRow(prepared, { now, outcome: 'unknown', error }));
+    if (settlement(kind) === 'list') {
+      await awaitTaskList(query, prepared, error, { ...context, now: arrivedAt });
+      continue;
     }
-  }
-
-  /** @param work runs in the transaction that settles the change */
-  async function handleAnswer(
-    prepared: PreparedRequest,
-    slot: Slot,
-    answer: ApiAnswer<unknown>,
-    work?: (transaction: Scope) => Promise<void>,
-  ): Promise<void> {
-    const { action, entity, trace } = prepared;
-    const { status } = answer;
-    const answeredAt = clock.now();
-    breaker.passed(entity, isWrite(prepared));
-    const fields = { action, item: trace.itemName, entity, status, deliveries: trace.deliveries };
-    logger.info(fields, 'request answered');
-    await retryUntilCommitted(context, () => commitAnswer(prepared, slot, answer, work), signal);
-    recordSpans(prepared, { answeredAt, outcome: 'answered', status });
-    if (action === 'read-tasks') isFirstReadRefused = false;
-    reportRecovery();
-  }
-
-  async function commitAnswer(
-    prepared: PreparedRequest,
-    slot: Slot,
-    { status, body }: ApiAnswer<unknown>,
-    work?: (transaction: Scope) => Promise<void>,
-  ): Promise<void> {
-    const receiptTimes = await store.commit(async (transaction) => {
-      await slot.complete({ status, key: null }, transaction);
-      await work?.(transaction);
-      return settle(transaction, prepared, body, { ...settleContextOf(context), status });
+    // Reads are repeated at once: that does no harm, and all other changes of a new workspace wait for the first ones.
+    const isPostponed = untouched > 0 && kind !== 'read';
+    await updateChange(query, entity, {
+      ...pendingAgain(prepared, true),
+      ...(isPostponed && { not_before: arrivedAt }),
     });
-    meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
-    for (const receivedAt of receiptTimes) {
-      const lag = Math.max(0, clock.now() - receivedAt);
-      meter.observe('sync_lag_seconds', lag / 1_000);
-      context.onLag?.(lag);
-    }
   }
-
-  async function handleFailure(prepared: PreparedRequest, slot: Slot, error: SyncError): Promise<void> {
-    const answeredAt = clock.now();
-    const hasPassed = recordFailure(prepared, error);
-    const commit = async () => {
-      const outcome = await commitFailure(prepared, slot, error);
-      recordSpans(prepared, { answeredAt, outcome, status: error.status, error: error.code });
-    };
-    await retryUntilCommitted(context, commit, signal);
-    if (hasPassed) reportRecovery();
-  }
-
-  async function commitFailure(prepared: PreparedRequest, slot: Slot, error: SyncError): Promise<FailureOutcome> {
-    const { action, entity, trace } = prepared;
-    const { status, retryAfter } = error;
-    const answer = status === undefined ? undefined : { status, retryAfter, key: keyStateOf(prepared, error) };
-    const outcome = await store.commit(async (transaction) => {
-      await slot.complete(answer, transaction);
-      return settleFailure(transaction, prepared, error, settleContextOf(context, entity));
-    });
-    meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
-    const fields = { action, item: trace.itemName, entity, deliveries: trace.deliveries, error, outcome };
-    logger[levelOf(prepared, error, outcome)](fields, 'request failed');
-    return outcome;
-  }
-
-  /**
-   * Updates the breaker and reports trouble. Only an answer of the workspace itself proves that the workspace is
-   * reachable: a proxy in front of it may answer anything. The server may lack the routes of optional reads, so their
-   * refusals are no outage, but a missing answer is one.
-   *
-   * @returns whether the workspace received the request and accepted our key
-   */
-  function recordFailure(prepared: PreparedRequest, error: SyncError): boolean {
-    const isKeyRefused = isCredentialRefused(prepared, error);
-    const hasPassed = !isKeyRefused && (error.status === 429 || isWorkspaceRefusal(error));
-    if (hasPassed) breaker.passed(prepared.entity, false);
-    else if (!isKeyRefused) breaker.failed(prepared.entity);
-    const isFirstRead = !scheduler.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
-    const isOutage = breaker.failing && (!isOptional(prepared) || isUnanswered(error));
-    isFirstReadRefused ||= isFirstRead;
-    if (isKeyRefused || isOutage || isFirstRead || isDoubtfulWrite(prepared, breaker)) context.onTrouble?.(error);
-    return hasPassed;
-  }
-
-  /** Does nothing while our key is refused: this request may have started before the refusal. */
-  function reportRecovery(): void {
-    const isTaskReadMissing = isFirstReadRefused && !scheduler.mayWrite();
-    if (!throttle.isHalted() && !isTaskReadMissing) context.onTrouble?.(undefined);
-  }
-
-  function recordSpans(prepared: PreparedRequest, end: Omit<SpanEnd, 'settledAt'>): void {
-    if (!tracer) return;
-    for (const span of requestSpans(prepared, workspace, { ...end, settledAt: clock.now() })) tracer.record(span);
-  }
-
-  return sendAndSettle;
+  return recovered;
 }
 
-/**
- * Returns what a failed request shows about our key: the reason of a refusal, null if it was accepted, undefined if
- * nothing is known, because a proxy in front of the workspace answers without checking the key.
- */
-function keyStateOf(
-  prepared: PreparedRequest,
-  error: SyncError,
-): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
-  if (isCredentialRefused(prepared, error)) return { code: error.code, reason: 'the workspace refused the key' };
-  return error.status === 429 || isWorkspaceRefusal(error) ? null : undefined;
-}
-
-/** Whether a write has failed often without being at fault, so that the workspace may carry out none at present. */
-function isDoubtfulWrite(prepared: PreparedRequest, breaker: Breaker): boolean {
-  return isWrite(prepared) && prepared.attempts >= MAX_ATTEMPTS && !breaker.sinceFailure(prepared.entity).othersWritten;
-}
-
-function isWrite({ kind, action }: PreparedRequest): boolean {
-  return kind !== 'read' && action !== 'read-task';
-}
-
-/** Whether other work continues without this read. Failures of such reads alone block nothing. */
-function isOptional({ action }: PreparedRequest): boolean {
-  return action === 'read-pull-requests' || action in OPTIONAL_READS;
-}
-
-/** Whether nothing answered. */
-function isUnanswered(error: SyncError): boolean {
-  return !wasSent(error) || error.code === 'outcome_unknown';
-}
-
-/** A request that takes one slot; see `update-task.ts` for the others. */
-type PlainRequest = PreparedRequest & { readonly action: Exclude<Action, 'update-task'> };
-
-function isPlain(prepared: PreparedRequest): prepared is PlainRequest {
-  return prepared.action !== 'update-task';
-}
-
-/** Sends a request through the client, apart from updates of tasks. Throws what the client throws. */
-export function sendRequest(
-  client: OutboxClient,
-  prepared: PlainRequest,
-  context: SendContext,
-): Promise<ApiAnswer<unknown>> {
-  // The body was built for exactly this route, and then stored in the outbox row as JSON.
-  return client[routeOf(prepared)](parametersOf(prepared) as never, context);
-}
-
-function parametersOf({ action, taskId, body }: PlainRequest): object {
-  const { cursor, limit } = body as ListPosition;
-  const page = { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit }) };
-  switch (action) {
-    case 'read-tasks':
-      return { query: { all: true, ...page } };
-    case 'read-pull-requests':
-      return { query: { limit: RECORDS_PER_PAGE, ...page } };
-    case 'read-records':
-      return { query: { limit: RECORDS_PER_PAGE, ...body } };
-    case 'read-task':
-    case 'read-links':
-      return { taskId };
-    case 'read-document':
-    case 'remove-link':
-      return { ...body, taskId };
-    case 'create-task': {
-      const { kind: _, ...task } = body;
-      return { body: task };
-    }
-    default:
-      return { taskId, body };
-  }
+function requestIn(sent: string | null): PreparedRequest {
+  return JSON.parse(sent as string) as PreparedRequest;
 }

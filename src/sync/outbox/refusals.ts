@@ -25,9 +25,8 @@ import {
 import { json, type Scope } from '../../store/workspace-scope.ts';
 import { isCredentialRefused, PROBE_EVERY } from './breaker.ts';
 import { MAX_BLOCK } from './claim.ts';
-import { LISTS, type ListPosition } from './list-pages.ts';
-import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
-import { closeRecords, NOT_SENT, pendingAgain, type SettleContext, settleAnswer } from './settle.ts';
+import { type ListPosition, OPTIONAL_READS, type PreparedRequest } from './request.ts';
+import { closeRecords, LISTS, NOT_SENT, pendingAgain, type SettleContext, settleAnswer } from './settle.ts';
 
 /** A change is held when it is refused for good, or after this many attempts while other writes succeed. */
 export const MAX_ATTEMPTS = 5;

@@ -12,6 +12,7 @@ import { type OptionalRoute, routeOffUntil } from '../../store/workspace/server-
 import { requestTaskList } from '../../store/workspace/workspace-reads.ts';
 import { json, type Scope } from '../../store/workspace-scope.ts';
 import { ROUTES, type RouteName } from '../../workspace-api/contract.ts';
+import type { ApiAnswer, SendContext, WorkspaceClient } from '../../workspace-api/typed-client.ts';
 
 /** A claimed request. The outbox row stores it as JSON while it is in flight. */
 export interface PreparedRequest {
@@ -48,6 +49,21 @@ export interface PreparedRequest {
   readonly isConflicted?: boolean;
   /** For the history of requests. */
   readonly trace: RequestTrace;
+}
+
+/** The position of a list read. It is the body of the prepared request, and survives a crash in the outbox row. */
+export interface ListPosition {
+  readonly cursor?: string;
+  /** Requests a longer page, because a first page may have been cut. */
+  readonly limit?: number;
+  /** The length of the first page, which may have been cut. */
+  readonly first?: number;
+  /** When the first page was requested, epoch milliseconds. */
+  readonly began?: number;
+  /** Digests of the cursors of this list so far. */
+  readonly seen?: readonly string[];
+  /** How often the list was restarted because a cursor was refused. */
+  readonly restarts?: number;
 }
 
 /** The circumstances of a sent update, which decide what its refusal means. */
@@ -356,7 +372,52 @@ const ROUTE_OF: Readonly<Record<Exclude<Action, 'create-task'>, RouteName>> = {
 };
 
 /** Returns the route of the workspace API that the request is for. */
-export function routeOf({ action, body }: PreparedRequest): RouteName {
+function routeOf({ action, body }: PreparedRequest): RouteName {
   if (action !== 'create-task') return ROUTE_OF[action];
   return body['kind'] === 'idea' ? 'createIdea' : 'createBug';
+}
+
+/** The page length of the list of records. */
+export const RECORDS_PER_PAGE = 100;
+
+/** A request that takes one slot; see `update-task.ts` for the others. */
+type PlainRequest = PreparedRequest & { readonly action: Exclude<Action, 'update-task'> };
+
+export function isPlain(prepared: PreparedRequest): prepared is PlainRequest {
+  return prepared.action !== 'update-task';
+}
+
+/** Sends a request through the client, apart from updates of tasks. Throws what the client throws. */
+export function sendRequest(
+  client: WorkspaceClient<SendContext>,
+  prepared: PlainRequest,
+  context: SendContext,
+): Promise<ApiAnswer<unknown>> {
+  // The body was built for exactly this route, and then stored in the outbox row as JSON.
+  return client[routeOf(prepared)](parametersOf(prepared) as never, context);
+}
+
+function parametersOf({ action, taskId, body }: PlainRequest): object {
+  const { cursor, limit } = body as ListPosition;
+  const page = { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit }) };
+  switch (action) {
+    case 'read-tasks':
+      return { query: { all: true, ...page } };
+    case 'read-pull-requests':
+      return { query: { limit: RECORDS_PER_PAGE, ...page } };
+    case 'read-records':
+      return { query: { limit: RECORDS_PER_PAGE, ...body } };
+    case 'read-task':
+    case 'read-links':
+      return { taskId };
+    case 'read-document':
+    case 'remove-link':
+      return { ...body, taskId };
+    case 'create-task': {
+      const { kind: _, ...task } = body;
+      return { body: task };
+    }
+    default:
+      return { taskId, body };
+  }
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type Action,
   debounceOf,
@@ -8,6 +9,7 @@ import {
   type Written,
 } from '../../model/change.ts';
 import type { ListPage } from '../../model/delivery.ts';
+import { mayBeCut } from '../../model/delivery.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import { afterFields, afterUpdate, type WrittenStatus } from '../../model/written-task.ts';
@@ -37,9 +39,8 @@ import {
 import { appendAnswer, enqueueTaskListRead, requestTaskReads } from '../../store/workspace/workspace-reads.ts';
 import { findRunningSweep, recordsSwept } from '../../store/workspace/workspace-sweeps.ts';
 import { json, type Scope } from '../../store/workspace-scope.ts';
-import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
-import type { OutboxContext } from './outbox-context.ts';
-import { historyRow, OPTIONAL_READS, type PreparedRequest } from './request.ts';
+import type { WorkspaceContext } from '../workspace-context.ts';
+import { historyRow, type ListPosition, OPTIONAL_READS, type PreparedRequest } from './request.ts';
 
 /** The circumstances in which a request is settled. */
 export interface SettleContext {
@@ -66,10 +67,11 @@ export interface SettleContext {
 const RESTORE_SHARE = 0.2;
 
 /** @param failed the entity of a request that failed */
-export function settleContextOf(context: OutboxContext, failed?: string): SettleContext {
-  const { clock, random, throttle, visibility, taskUpdates, breaker } = context;
+export function settleContextOf(context: WorkspaceContext, failed?: string): SettleContext {
+  const { clock, random, throttle, breaker, config } = context;
+  const { visibility } = config.quota;
   const restorePace = Math.max(0, ...throttle.paces().map(({ slots, hold }) => hold / (slots * RESTORE_SHARE)));
-  const taskStatuses = taskUpdates.statuses;
+  const taskStatuses = config.workspace.statuses;
   const settled = { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace, taskStatuses };
   if (failed === undefined) return settled;
   const { othersAnswered, isAtFault } = breaker.sinceFailure(failed);
@@ -364,4 +366,70 @@ export async function awaitTaskList(
   await updateChange(query, entity, { state: 'unknown', not_before: notBefore, error });
   await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore });
   return 'unknown';
+}
+
+/** The lists that are read page by page, and the name of their array. */
+export const LISTS: Readonly<Partial<Record<Action, string>>> = {
+  'read-tasks': 'tasks',
+  'read-pull-requests': 'pullRequests',
+};
+
+/** The part of an answer that decides how a list continues. */
+export interface ListAnswer {
+  readonly nextCursor?: string | null;
+  readonly isLast?: boolean | null;
+  /** The number of elements that could not be read. */
+  readonly unreadable?: number;
+}
+
+/** The place of an answer in its list, and the next page to request; undefined at the end. */
+export interface ListStep {
+  readonly page: ListPage;
+  readonly next?: ListPosition;
+}
+
+/** Returns the step for an answer to a list read; undefined for any other action. */
+function listStepOf(prepared: PreparedRequest, body: unknown): ListStep | undefined {
+  const name = LISTS[prepared.action];
+  if (name === undefined) return undefined;
+  const answer = body as ListAnswer & Readonly<Record<string, unknown>>;
+  return nextListStep(prepared, answer, (answer[name] as readonly unknown[]).length);
+}
+
+/** Most pages of one list. A list without an end proves nothing. */
+const MAX_PAGES = 500;
+/** A limit above any usual page length. */
+const LONG_PAGE = 5_000;
+
+/**
+ * Decides how a list continues after a page. A repeated cursor ends the list as incomplete.
+ *
+ * @param length the number of elements of the page
+ */
+export function nextListStep(
+  { body, sentAt }: Pick<PreparedRequest, 'body' | 'sentAt'>,
+  { nextCursor, isLast = null, unreadable = 0 }: ListAnswer,
+  length: number,
+): ListStep {
+  const position: ListPosition = body;
+  const { began = sentAt, seen = [], restarts } = position;
+  const kept = restarts === undefined ? {} : { restarts };
+  const goesOn = { began, isEnd: false, isComplete: false };
+  if (nextCursor) {
+    const hash = createHash('sha256').update(nextCursor).digest('base64url').slice(0, 8);
+    if (seen.includes(hash) || seen.length >= MAX_PAGES) return { page: lastPage(began, false) };
+    return { page: goesOn, next: { cursor: nextCursor, began, seen: [...seen, hash], ...kept } };
+  }
+  const isWhole = isLast !== false && unreadable === 0;
+  const isFirst = position.cursor === undefined && position.first === undefined;
+  if (isWhole && isFirst && mayBeCut(length, isLast)) {
+    return { page: goesOn, next: { limit: LONG_PAGE, first: length, began, ...kept } };
+  }
+  // Complete if the longer page has as many elements as the first, or has more and does not look cut itself.
+  const isProved = length === position.first || !mayBeCut(length, isLast);
+  return { page: lastPage(began, isWhole && isProved) };
+}
+
+function lastPage(began: number, isComplete: boolean): ListPage {
+  return { began, isEnd: true, isComplete };
 }

@@ -1,7 +1,7 @@
 import { entity } from '../../model/change.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
-import type { Job, Schedule } from '../../platform/lib/scheduler.ts';
+import type { Job } from '../../platform/lib/scheduler.ts';
 import { findChange } from '../../store/changes/outbox-rows.ts';
 import { readRecordsRoute } from '../../store/workspace/server-capabilities.ts';
 import { enqueueReads } from '../../store/workspace/workspace-reads.ts';
@@ -16,11 +16,7 @@ import {
   writeSweepPosition,
 } from '../../store/workspace/workspace-sweeps.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { QuotaOptions } from '../quota/limits.ts';
-import type { OutboxContext } from './outbox-context.ts';
-
-/** The requests that the workspace allows in one window, and the length of the window in milliseconds. */
-type LongWindow = Pick<QuotaOptions, 'requests' | 'window'>;
+import { recordsPullRequests, type WorkspaceContext } from '../workspace-context.ts';
 
 export const SWEEP = 'workspace.sweep';
 const LINKS = 'workspace.links';
@@ -32,12 +28,15 @@ const DAY = 86_400_000;
  * Returns the jobs that sweep the workspace: the lists, and one by one what no list contains.
  * The jobs only request reads, as changes of the lowest lane. Reconcile compares their answers with the known state.
  */
-export function workspaceSweepJobs(context: OutboxContext, when: Schedule, quota: LongWindow): Job[] {
-  const { recordsPullRequests } = context;
+export function workspaceSweepJobs(context: WorkspaceContext): Job[] {
+  const { config } = context;
+  const when = config.workspace.sweep;
   return [
     { name: SWEEP, when, run: () => sweepLists(context) },
-    { name: LINKS, when, run: (signal) => sweepUnlisted(context, when, quota, signal) },
-    ...(recordsPullRequests ? [{ name: RECORDS, when: { everyMs: DAY }, run: () => checkRecordsRoute(context) }] : []),
+    { name: LINKS, when, run: (signal) => sweepUnlisted(context, signal) },
+    ...(recordsPullRequests(config)
+      ? [{ name: RECORDS, when: { everyMs: DAY }, run: () => checkRecordsRoute(context) }]
+      : []),
   ];
 }
 
@@ -45,7 +44,7 @@ export function workspaceSweepJobs(context: OutboxContext, when: Schedule, quota
 const CLOSED_RECENTLY = DAY / 2;
 
 /** Requests the list of records if the workspace had no route for them, because it may have one now. */
-async function checkRecordsRoute({ store, clock, outbox }: OutboxContext): Promise<void> {
+async function checkRecordsRoute({ store, clock, outbox }: WorkspaceContext): Promise<void> {
   await store.commit(async (transaction) => {
     const { state, since } = await readRecordsRoute(transaction);
     if (state !== 'closed' || clock.now() - since < CLOSED_RECENTLY) return;
@@ -58,11 +57,11 @@ async function checkRecordsRoute({ store, clock, outbox }: OutboxContext): Promi
  * Starts a sweep of the lists if none is running; the answers end it.
  * Requests a list again if a running sweep lacks it and its read is not pending any more.
  */
-async function sweepLists({ store, clock, outbox, recordsPullRequests }: OutboxContext): Promise<void> {
+async function sweepLists({ store, clock, outbox, config }: WorkspaceContext): Promise<void> {
   await store.commit(async (transaction) => {
     const now = clock.now();
     const { isNew, sweep: begun } = await beginSweep(transaction, now);
-    const areRecordsListed = recordsPullRequests && (await readRecordsRoute(transaction)).state === 'open';
+    const areRecordsListed = recordsPullRequests(config) && (await readRecordsRoute(transaction)).state === 'open';
     const sweep = areRecordsListed ? begun : await withoutRecords(transaction, begun, now);
     const missing = [
       ...(sweep.tasks_at === null ? [entity.readTasks] : []),
@@ -91,14 +90,10 @@ const RUN_SHARE = 0.9;
 const ANSWER_CHECK_EVERY = 30_000;
 
 /** Reads one by one what no list contains, from the position of the last run, until the interval ends. */
-async function sweepUnlisted(
-  context: OutboxContext,
-  when: Schedule,
-  quota: LongWindow,
-  signal: AbortSignal,
-): Promise<void> {
-  const { clock } = context;
-  const pace = msPerRead(quota);
+async function sweepUnlisted(context: WorkspaceContext, signal: AbortSignal): Promise<void> {
+  const { clock, config } = context;
+  const pace = msPerRead(config.quota);
+  const when = config.workspace.sweep;
   const interval = typeof when === 'object' && 'everyMs' in when ? when.everyMs : DAY;
   const until = clock.monotonic() + RUN_SHARE * interval;
   let position: SweepPosition | undefined = await resume(context);
@@ -110,12 +105,12 @@ async function sweepUnlisted(
   }
 }
 
-function msPerRead({ requests, window }: LongWindow): number {
+function msPerRead({ requests, window }: WorkspaceContext['config']['quota']): number {
   return DAY / Math.max(1, Math.floor((UNLISTED_SHARE * requests * DAY) / window));
 }
 
 /** Returns the position of an unfinished sweep, or the start of a new one. */
-async function resume({ store, clock }: OutboxContext): Promise<SweepPosition> {
+async function resume({ store, clock }: WorkspaceContext): Promise<SweepPosition> {
   const last = await readSweepPosition(store.query);
   if (last && last.endedAt === null) return last;
   return { startedAt: clock.now(), endedAt: null, readAt: 0, read: 0, after: SWEEP_START };
@@ -123,7 +118,7 @@ async function resume({ store, clock }: OutboxContext): Promise<SweepPosition> {
 
 /** Waits until the last read was answered, so that reads do not accumulate while the quota is used up. */
 async function waitForAnswer(
-  { store, clock }: OutboxContext,
+  { store, clock }: WorkspaceContext,
   { after, read }: SweepPosition,
   signal: AbortSignal,
 ): Promise<void> {
@@ -138,7 +133,7 @@ function readOf({ kind, name }: SweepPosition['after']): string {
 
 /** Requests the next read, and stores the new position with it. @returns the position; undefined at the end */
 async function requestNext(
-  { store, clock, outbox, logger }: OutboxContext,
+  { store, clock, outbox, logger }: WorkspaceContext,
   position: SweepPosition,
 ): Promise<SweepPosition | undefined> {
   const found = await findNext(store.query, position.after);

@@ -23,7 +23,7 @@ import { isOff } from '../../store/workspace/server-facts.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
 import type { Slot } from '../quota/slot.ts';
-import type { OutboxContext } from './outbox-context.ts';
+import type { WorkspaceContext } from '../workspace-context.ts';
 import { errorText, isContentRefused, isUpdateRefused } from './refusals.ts';
 import { historyRow, type PreparedRequest } from './request.ts';
 import { pendingAgain } from './settle.ts';
@@ -38,6 +38,7 @@ import {
   strongTag,
   type TaskFields,
   updateBody,
+  updateFormOf,
 } from './task-update-body.ts';
 
 /** Commits the success of a request together with `work`, and settles its change. */
@@ -88,16 +89,16 @@ interface Sent {
  * decides again.
  */
 export class TaskUpdater {
-  readonly #context: OutboxContext;
+  readonly #context: WorkspaceContext;
   readonly #statuses: TaskStatuses;
   readonly #signal: AbortSignal;
   readonly #answered: Answered;
   readonly #failed: Failed;
 
   /** @param signal aborts when the outbox stops */
-  constructor(context: OutboxContext, signal: AbortSignal, answered: Answered, failed: Failed) {
+  constructor(context: WorkspaceContext, signal: AbortSignal, answered: Answered, failed: Failed) {
     this.#context = context;
-    this.#statuses = context.taskUpdates.statuses;
+    this.#statuses = context.config.workspace.statuses;
     this.#signal = signal;
     this.#answered = answered;
     this.#failed = failed;
@@ -108,7 +109,7 @@ export class TaskUpdater {
     const update = prepared.body as unknown as TaskUpdate;
     const taskId = prepared.taskId as string;
     const facts = await readTaskUpdateFacts(this.#context.store.query);
-    const [form, ...otherForms] = formsOf(this.#context.taskUpdates.form, facts);
+    const [form, ...otherForms] = formsOf(updateFormOf(this.#context.config), facts);
     const turn: Turn = { prepared, update, taskId, facts, form, otherForms, traceparent };
     if (await this.#mayOmitRead(turn)) return this.#write(turn, slot, changedFields(update, this.#statuses));
     const second = await this.#followingSlot(prepared);
@@ -121,7 +122,7 @@ export class TaskUpdater {
    * workspace report edits, and no read waits that would show one.
    */
   async #mayOmitRead({ prepared, update, taskId, facts, form }: Turn): Promise<boolean> {
-    if (form.form !== 'fields' || !this.#context.taskUpdates.areEditsReported) return false;
+    if (form.form !== 'fields' || this.#context.config.workspace.webhook === undefined) return false;
     if (prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
     const verified = facts.verified?.fields ?? [];
     if (!Object.keys(changedFields(update, this.#statuses)).every((name) => verified.includes(name))) return false;
@@ -234,7 +235,7 @@ export class TaskUpdater {
 
   /** Returns the forms that were refused earlier in this turn. */
   #refusedForms({ form, facts }: Turn): AcceptedUpdate['refused'] {
-    const isFieldsRefused = form.form === 'whole' && this.#context.taskUpdates.form === 'fields';
+    const isFieldsRefused = form.form === 'whole' && updateFormOf(this.#context.config) === 'fields';
     const isWholeRefused = form.isStripped && facts.readOnly !== 'certain';
     return { ...(isFieldsRefused && { fieldsOff: 'certain' }), ...(isWholeRefused && { readOnly: 'certain' }) };
   }

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../model/errors.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
 import { backoff, type Clock } from '../../platform/lib/clock.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Share } from './share.ts';
 
@@ -219,7 +219,7 @@ interface Request {
 /** Updates the cooldown from the answers of the workspace. */
 export function createCooldownControl(
   initial: Cooldown,
-  { clock, random, logger, meter }: WorkspaceContext,
+  { clock, random, logger, meter }: StoreContext,
   smallestShare: number,
   measure: () => QuotaMeasure,
   onChange: () => void,

@@ -4,7 +4,7 @@ import type { Lane } from '../../model/change.ts';
 import { SyncError } from '../../model/errors.ts';
 import { withinCap } from '../../model/windows.ts';
 import type { Cancel, Clock } from '../../platform/lib/clock.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 import {
   type Cooldown,
   createCooldownControl,
@@ -16,8 +16,17 @@ import {
 } from './cooldown.ts';
 import { createLimits, type Limits, type QuotaOptions, type QuotaState } from './limits.ts';
 import { storeShare } from './share.ts';
-import { createSlots, durably, remainingCaution, type Slot, wasUncleanShutdown } from './slot.ts';
-import { createDeadlineTimer, createWaitQueue, type SlotRequest, type WaitQueue } from './wait-queue.ts';
+import {
+  createDeadlineTimer,
+  createSlots,
+  createWaitQueue,
+  durably,
+  remainingCaution,
+  type Slot,
+  type SlotRequest,
+  type WaitQueue,
+  wasUncleanShutdown,
+} from './slot.ts';
 import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './window-ledger.ts';
 
 /**
@@ -48,7 +57,7 @@ const SLOW_AFTER = 1_000;
  * @param untouched time for which unanswered requests of the previous process can still be in flight; `UNKNOWN_GRACE` if absent
  */
 export async function createThrottle(
-  context: WorkspaceContext,
+  context: StoreContext,
   quota: QuotaOptions,
   { careful, untouched }: { readonly careful?: number; readonly untouched?: number } = {},
 ): Promise<Throttle> {
@@ -76,7 +85,7 @@ export async function createThrottle(
 
 /** @param caution time with few requests in flight, milliseconds */
 function wire(
-  context: WorkspaceContext,
+  context: StoreContext,
   quota: QuotaOptions,
   limits: Limits,
   ledger: WindowLedger,

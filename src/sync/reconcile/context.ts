@@ -2,13 +2,11 @@ import type { Capabilities, Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Grammar, Item, ItemReference } from '../../model/item.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
-import type { WakeSignal } from '../../platform/lib/clock.ts';
+import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import type { Logger } from '../../platform/lib/telemetry.ts';
 import type { WaitingDelivery } from '../../store/changes/outbox-rows.ts';
 import type { StoredBody, Webhook } from '../../store/deliveries/inbox.ts';
-import { highestTaskKeys, taskIdPrefixes } from '../../store/tasks/stored-tasks.ts';
 import type { Answer } from '../../store/workspace/workspace-reads.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { createLinkRules, type LinkRules, type LinkRulesInput } from './link-rules/link-rules.ts';
 import { createIsUser, createTriage, type Triage, type TriageInput } from './triage.ts';
@@ -168,12 +166,7 @@ export interface Evaluation extends EvaluationContext, EvaluatedItem {
 }
 
 /** The largest numbers of removals or closings, creations, repairs and status changes that may wait together. Infinity: no limit. */
-export interface GuardLimits {
-  readonly removals: number;
-  readonly creations: number;
-  readonly repairs: number;
-  readonly statuses: number;
-}
+export type GuardLimits = WorkspaceConfig['guard'];
 
 /** Names of the status changes that live webhooks caused, by delivery. */
 export type LiveStatuses = Map<number, ReadonlySet<string>>;
@@ -186,72 +179,6 @@ export interface BatchContext extends EvaluationContext {
   readonly guard?: GuardLimits;
   /** Shared by all batches. */
   readonly liveStatuses: LiveStatuses;
-}
-
-/** The parts and the settings of reconcile of one workspace. */
-export interface ReconcileContext extends WorkspaceContext {
-  readonly sources: ReconcileConnections;
-  readonly rules: Rules;
-  /** Returns u, the used share of the long quota window, 0..1. */
-  readonly usedShare: () => number;
-  readonly visibility?: number;
-  /** Absent: no change is held. */
-  readonly guard?: GuardLimits;
-  /** The version of the program. Another version retries the deliveries that exceeded their budget. */
-  readonly version: string;
-  /** Whether deliveries arrive faster than intake can store them one by one. */
-  readonly isCrowded: () => boolean;
-  /** Notified after deliveries were appended. */
-  readonly inbox: WakeSignal;
-  /** Notified when the outbox may have a new change. */
-  readonly outbox: WakeSignal;
-  /** Notified when objects must be fetched. */
-  readonly fetches: WakeSignal;
-  /** Notified when a notice may have to be written to a vendor. */
-  readonly writeBack?: WakeSignal;
-}
-
-export type BatchContexts = ReturnType<typeof createBatchContexts>;
-
-/** Creates the contexts of batches, and caches what they read from the list of tasks. */
-export function createBatchContexts(context: ReconcileContext) {
-  const { store, sources, clock, logger, usedShare, visibility, rules, guard } = context;
-  const liveStatuses: LiveStatuses = new Map();
-  let horizon: KeyHorizon | undefined;
-  let prefixes: readonly string[] | undefined;
-
-  /** Returns the prefixes of task ids. Must not be called within a transaction. */
-  async function idPrefixes(): Promise<readonly string[]> {
-    prefixes ??= await taskIdPrefixes(store.query);
-    return prefixes;
-  }
-
-  return {
-    /**
-     * Reads what a context needs. Returns a function that creates the context of a transaction when it begins. Must not
-     * be called within a transaction, because it runs queries of its own.
-     */
-    async load(): Promise<() => BatchContext> {
-      horizon ??= createKeyHorizon(await highestTaskKeys(store.query));
-      const shared = {
-        keyHorizon: horizon,
-        idPrefixes: await idPrefixes(),
-        sources,
-        rules,
-        logger,
-        guard,
-        visibility,
-        liveStatuses,
-      };
-      return () => ({ ...shared, now: clock.now(), usedShare: usedShare() });
-    },
-    idPrefixes,
-    /** Drops the cache because tasks were added or renamed. */
-    invalidate() {
-      horizon = undefined;
-      prefixes = undefined;
-    },
-  };
 }
 
 /**

@@ -13,8 +13,10 @@ import {
   settleDeliveries,
 } from '../../store/deliveries/inbox.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
+import { highestTaskKeys, taskIdPrefixes } from '../../store/tasks/stored-tasks.ts';
+import type { WorkspaceContext } from '../workspace-context.ts';
 import { applyBatch, type Batch } from './apply-batch.ts';
-import type { BatchContexts, ReconcileContext } from './context.ts';
+import { type BatchContext, createKeyHorizon, type KeyHorizon, type LiveStatuses } from './context.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
 
 /**
@@ -30,8 +32,52 @@ const MAX_ATTEMPTS = 3;
 const MAX_UNKNOWN_TYPES = 50;
 const EVENT_TYPE = /^[A-Za-z0-9._-]{1,64}$/;
 
+export type BatchContexts = ReturnType<typeof createBatchContexts>;
+
+/** Creates the contexts of batches, and caches what they read from the list of tasks. */
+export function createBatchContexts(context: WorkspaceContext) {
+  const { store, sources, clock, logger, throttle, rules, config } = context;
+  const { guard, quota } = config;
+  const liveStatuses: LiveStatuses = new Map();
+  let horizon: KeyHorizon | undefined;
+  let prefixes: readonly string[] | undefined;
+
+  /** Returns the prefixes of task ids. Must not be called within a transaction. */
+  async function idPrefixes(): Promise<readonly string[]> {
+    prefixes ??= await taskIdPrefixes(store.query);
+    return prefixes;
+  }
+
+  return {
+    /**
+     * Reads what a context needs. Returns a function that creates the context of a transaction when it begins. Must not
+     * be called within a transaction, because it runs queries of its own.
+     */
+    async load(): Promise<() => BatchContext> {
+      horizon ??= createKeyHorizon(await highestTaskKeys(store.query));
+      const shared = {
+        keyHorizon: horizon,
+        idPrefixes: await idPrefixes(),
+        sources,
+        rules,
+        logger,
+        guard,
+        visibility: quota.visibility,
+        liveStatuses,
+      };
+      return () => ({ ...shared, now: clock.now(), usedShare: throttle.usedShare() });
+    },
+    idPrefixes,
+    /** Drops the cache because tasks were added or renamed. */
+    invalidate() {
+      horizon = undefined;
+      prefixes = undefined;
+    },
+  };
+}
+
 export function createProcessor(
-  context: ReconcileContext,
+  context: WorkspaceContext,
   contexts: BatchContexts,
   poisonMessages: Pick<PoisonMessages, 'isSuspected'>,
 ) {
@@ -134,7 +180,7 @@ export function createProcessor(
     if (result.tasksChanged) contexts.invalidate();
     if (result.evaluations.evaluated > 0 || result.answersApplied) {
       context.outbox.notify();
-      context.writeBack?.notify();
+      context.writeBack.notify();
     }
     if (result.items.fetchesRequested > 0) context.fetches.notify();
   }
@@ -265,7 +311,7 @@ export type PoisonMessages = ReturnType<typeof createPoisonMessages>;
  *
  * @param batch the largest number of deliveries in one batch
  */
-export function createPoisonMessages({ store, clock, version }: ReconcileContext, batch: number) {
+export function createPoisonMessages({ store, clock, version }: WorkspaceContext, batch: number) {
   /** Deliveries up to this id are suspected. Undefined: not detected yet. */
   let suspectedUntil: number | undefined;
   /** When deliveries that were being processed alone when the process ended are retried, by id; monotonic milliseconds. */

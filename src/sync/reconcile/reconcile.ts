@@ -8,10 +8,13 @@ import { pendingDeliveries } from '../../store/deliveries/inbox.ts';
 import { itemsAfter } from '../../store/items/items.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
+import type { WorkspaceContext } from '../workspace-context.ts';
 import { applyBatch, type FurtherEvaluations } from './apply-batch.ts';
-import { type BatchContexts, createBatchContexts, type ReconcileContext, type Rules } from './context.ts';
+import type { Rules } from './context.ts';
 import {
+  type BatchContexts,
   countDecisions,
+  createBatchContexts,
   createPoisonMessages,
   createProcessor,
   ITEMS_PER_TRANSACTION,
@@ -32,7 +35,7 @@ const CROWD_CHECK_MS = 10;
  * Creates the stage between inbox and outbox: process → evaluate → enqueue. Takes pending deliveries in batches, oldest
  * first.
  */
-export function createReconcile(context: ReconcileContext) {
+export function createReconcile(context: WorkspaceContext) {
   const { store, clock, logger, random, inbox } = context;
   const contexts = createBatchContexts(context);
   const poisonMessages = createPoisonMessages(context, BATCH);
@@ -101,7 +104,7 @@ export function createReconcile(context: ReconcileContext) {
    * monotonic milliseconds, a lasting burst no longer delays the batches.
    */
   async function yieldToIntake(until: number, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && context.isCrowded() && clock.monotonic() < until)
+    while (!signal.aborted && context.collector.isCrowded() && clock.monotonic() < until)
       await sleep(clock, CROWD_CHECK_MS, signal);
   }
 
@@ -138,7 +141,7 @@ const PROGRESS = 'rules.looking';
 const PHASES = ['changes', 'open', 'finished'] as const;
 type Phase = (typeof PHASES)[number];
 
-export function createReevaluation(context: ReconcileContext, contexts: BatchContexts) {
+export function createReevaluation(context: WorkspaceContext, contexts: BatchContexts) {
   const { store, clock, logger, meter, rules, outbox, writeBack } = context;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
   let done: string | undefined;
@@ -163,7 +166,7 @@ export function createReevaluation(context: ReconcileContext, contexts: BatchCon
       if (batch === undefined) done = digest;
       else await reevaluate(batch, digest);
       outbox.notify();
-      writeBack?.notify();
+      writeBack.notify();
       if (batch !== undefined) await yieldForRequests();
     }
   }

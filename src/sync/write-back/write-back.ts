@@ -1,7 +1,7 @@
 import { MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { asSyncError, type ErrorCode, type SyncError, wasSent } from '../../model/errors.ts';
 import { type PostedComment, parseStatus } from '../../model/notice.ts';
-import { backoff, createWakeSignal, onClockSetBack, waitForWork } from '../../platform/lib/clock.ts';
+import { backoff, onClockSetBack, waitForWork } from '../../platform/lib/clock.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { Logger } from '../../platform/lib/telemetry.ts';
 import { findItem, itemName, readFields } from '../../store/items/items.ts';
@@ -19,12 +19,14 @@ import {
 } from '../../store/items/notices.ts';
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import { enqueueTaskListRead } from '../../store/workspace/workspace-reads.ts';
-import type { ActiveConnection, IntakeContext } from '../intake/active-connection.ts';
+import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 
 const FIRST_PAUSE = 5_000;
 const LONGEST_PAUSE = 3_600_000;
 /** The pause until the workspace's id is known, which the first list of tasks contains, milliseconds. */
 const ID_PAUSE = 30_000;
+/** Time between two reads of the task list that find finished tasks, milliseconds: one request for some hundreds of tasks. */
+const READ_TASKS_EVERY = 15 * 60_000;
 
 /** Errors by which the vendor answered that it did not carry out the write. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set([
@@ -44,6 +46,11 @@ function isWritable({ writeBack }: ActiveConnection): boolean {
   );
 }
 
+/** Whether items are closed with their tasks, and no webhook of the workspace reports finished tasks. */
+function needsTaskList({ config: { workspace, connections } }: WorkspaceContext): boolean {
+  return workspace.webhook === undefined && connections.some(({ writeBack: { close } }) => close);
+}
+
 /** The comment of an item that is no longer linked to a task. */
 const NOTHING_LINKED = 'Not linked to a task any more.';
 
@@ -51,18 +58,9 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
  * Writes the notices of reconcile to vendors. Each write can be repeated: a comment has a marker and is updated in
  * place, a closed item stays closed, and a status replaces the status of the same name. So a write with unknown outcome
  * is sent again, once the first request must have arrived.
- *
- * @param workspaceId returns undefined until the workspace has reported its id
- * @param readTasksEvery the interval, in milliseconds, at which the task list is read to detect finished tasks. Absent: nothing
- *   needs it, or the workspace's own webhooks report them
  */
-export function createWriteBack(
-  context: IntakeContext,
-  workspaceId: () => Promise<string | undefined>,
-  readTasksEvery?: number,
-) {
+export function createWriteBack(context: WorkspaceContext) {
   const { store, clock, random, logger, pauses } = context;
-  const wakeSignal = createWakeSignal();
   const names = context.connections.filter(isWritable).map(({ name }) => name);
   const pauseLeft = (connection: string) => pauses.left(connection, 'fetch');
   const unpaused = () => names.filter((name) => pauseLeft(name) === 0);
@@ -80,7 +78,7 @@ export function createWriteBack(
         await refused.retryIfDue();
         return Math.min(await writeDue(signal), refused.untilDue());
       });
-      await waitForWork(clock, pause ?? FIRST_PAUSE, wakeSignal.wait(), signal);
+      await waitForWork(clock, pause ?? FIRST_PAUSE, context.writeBack.wait(), signal);
     }
   }
 
@@ -88,7 +86,7 @@ export function createWriteBack(
   async function writeDue(signal: AbortSignal): Promise<number> {
     await clampTimesIfSetBack();
     const due = await dueNotices(store.query, unpaused(), clock.now());
-    const id = due.length === 0 ? undefined : await workspaceId();
+    const id = due.length === 0 ? undefined : await context.workspaceId();
     // The marker of a comment contains the id; a commit status needs none.
     const isReady = ({ kind }: NoticeRow) => kind === 'status' || id !== undefined;
     for (const notice of due.filter(isReady)) {
@@ -151,10 +149,8 @@ export function createWriteBack(
   }
 
   return {
-    /** To notify after a commit that may contain a notice. */
-    wakeSignal,
     jobs: [
-      { name: 'tasks', when: readTasksEvery === undefined ? 'off' : { everyMs: readTasksEvery }, run: readTasks },
+      { name: 'tasks', when: needsTaskList(context) ? { everyMs: READ_TASKS_EVERY } : 'off', run: readTasks },
     ] satisfies readonly Job[],
     start() {
       if (running || names.length === 0) return;
@@ -163,7 +159,7 @@ export function createWriteBack(
     },
     async stop() {
       stopping?.abort();
-      wakeSignal.notify();
+      context.writeBack.notify();
       await running;
       running = undefined;
     },
@@ -183,7 +179,7 @@ async function logFailure<Result>(logger: Logger, work: () => Promise<Result>): 
  * Lets refused writes be tried again: all of them at the start, when begun ones wait until they must have arrived; those for which the
  * credential lacked a right also after an hour, because it may have been granted.
  */
-function createRetries({ store, clock }: IntakeContext) {
+function createRetries({ store, clock }: WorkspaceContext) {
   let isStarted = false;
   let dueAt = Number.POSITIVE_INFINITY;
   return {
@@ -212,7 +208,7 @@ function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number 
 
 /** Stores that a write was carried out. A second write could undo what a person has done at the vendor since. */
 function storeSuccess(
-  context: IntakeContext,
+  context: WorkspaceContext,
   notice: NoticeRow,
   posted: PostedComment | undefined,
   signal: AbortSignal,
@@ -233,7 +229,7 @@ type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
  * undefined if there is nothing to write, and nothing is written to an item that has left the scope of its connection.
  */
 async function prepare(
-  context: IntakeContext,
+  context: WorkspaceContext,
   notice: NoticeRow,
   workspaceId: string,
 ): Promise<Send | 'out of scope' | undefined> {

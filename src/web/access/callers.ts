@@ -13,7 +13,7 @@ import {
   touchSession,
 } from '../../store/access/session-rows.ts';
 import type { Installation } from '../../store/installation/installation.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 
 /** A credential for pages, metrics and admin actions. */
 export interface Token extends Access {
@@ -94,7 +94,7 @@ export type Sessions = ReturnType<typeof createSessions>;
 
 /** Sessions are rows, found by the digest of the cookie's secret, so that they outlive the process. */
 export function createSessions(
-  { installation, clock, random }: Pick<WorkspaceContext, 'clock' | 'random'> & { readonly installation: Installation },
+  { installation, clock, random }: Pick<StoreContext, 'clock' | 'random'> & { readonly installation: Installation },
   callers: Pick<Callers, 'withDigest'>,
 ) {
   const { query } = installation;

@@ -5,7 +5,7 @@ import type { Server, ServerReply, ServerRequest } from '../../platform/http/ser
 import type { Cancel } from '../../platform/lib/clock.ts';
 import { type RefusedRequest, storeRefused } from '../../store/access/refused-requests.ts';
 import type { Installation } from '../../store/installation/installation.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { StoreContext } from '../../store/store-context.ts';
 
 const WRITE_EVERY = 3_000;
 /** Different requests that are recorded between two writes: of known workspaces, and as many without one. */
@@ -14,7 +14,7 @@ const MOST_HEADERS = 40;
 const LONGEST_VALUE = 200;
 const LONGEST_PATH = 300;
 
-type LogContext = Pick<WorkspaceContext, 'clock' | 'logger'> & {
+type LogContext = Pick<StoreContext, 'clock' | 'logger'> & {
   readonly installation: Pick<Installation, 'commitRelaxed'>;
 };
 

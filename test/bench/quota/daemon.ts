@@ -3,7 +3,6 @@ import { type Clock, createWakeSignal, type Random } from '../../../src/platform
 import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { appendDeliveries } from '../../../src/store/deliveries/append-deliveries.ts';
 import type { Scope, Store } from '../../../src/store/workspace-scope.ts';
-import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
@@ -17,6 +16,7 @@ import {
   type Send,
   type SendContext,
 } from '../../../src/workspace-api/typed-client.ts';
+import { workspaceContext } from '../../support/harness/workspace-context.ts';
 import { createChance } from './references/chance.ts';
 import type { Line } from './references/trace.ts';
 import type { Server } from './server.ts';
@@ -78,36 +78,18 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const common = { store, clock, random, logger: silentLogger, meter: silentMeter };
   const throttle = await createThrottle(common, quota, { careful: succession?.careful });
   const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal() };
-  const reconcile = createReconcile({
-    ...common,
-    ...wakeSignals,
-    version: 'bench',
-    sources: moving ? sourcesOf(moving) : SOURCES,
-    rules: moving?.rules ?? PLAIN_RULES,
-    visibility,
-    usedShare: () => throttle.usedShare(),
-    isCrowded: () => false,
-    fetches: createWakeSignal(),
-  });
   const send = sendTo(server, life, moving);
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
-  const outbox = createOutbox({
-    ...{
-      ...common,
-      ...wakeSignals,
-      throttle,
-      client,
-      breaker: createBreaker(),
-      visibility,
-      untouched: succession?.untouched,
+  const context = workspaceContext(
+    {
+      ...{ ...common, ...wakeSignals, throttle, client, version: 'bench', untouched: succession?.untouched },
+      sources: moving ? sourcesOf(moving) : SOURCES,
+      rules: moving?.rules ?? PLAIN_RULES,
     },
-    ...{
-      recordsPullRequests: true,
-      baseUrl: ADDRESS,
-      linksAreIdempotent: false,
-      taskUpdates: { form: 'whole', statuses: {}, areEditsReported: true },
-    },
-  });
+    { quota: { visibility }, workspace: { url: ADDRESS, webhook: {} as never }, recordsPullRequests: true },
+  );
+  const reconcile = createReconcile(context);
+  const outbox = createOutbox(context);
   if (!options.straight) reconcile.start();
   outbox.start();
   const straight = (query: Scope, line: Line, isBackfill: boolean) => {

@@ -1,16 +1,16 @@
 import { SyncError } from '../../../src/model/errors.ts';
-import { createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
+import type { TaskStatuses } from '../../../src/model/task-status.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
 import { addDifference } from '../../../src/store/changes/outbox-rows.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
+import type { UpdateForm } from '../../../src/store/tasks/stored-tasks.ts';
 import { bindServerFacts, writeServerFact } from '../../../src/store/workspace/server-facts.ts';
 import type { Store } from '../../../src/store/workspace-scope.ts';
 import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
-import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
-import { claimChange } from '../../../src/sync/outbox/claim.ts';
-import { createSender } from '../../../src/sync/outbox/outbox.ts';
-import type { OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
+import { claimChange, createChangeScheduler } from '../../../src/sync/outbox/claim.ts';
+import { createSender } from '../../../src/sync/outbox/sender.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
 import {
@@ -20,6 +20,7 @@ import {
   type SendContext,
 } from '../../../src/workspace-api/typed-client.ts';
 import { createTravellingClock } from '../fakes/travelling-clock.ts';
+import { workspaceContext } from '../harness/workspace-context.ts';
 
 const MINUTE = 60_000;
 const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };
@@ -42,12 +43,19 @@ export const added = (number: number): Answer => ({
   json: { workItemId: `w${number}`, taskId: `t${number}`, url: urlOf(number), externalId: null },
 });
 
+interface TaskUpdateSettings {
+  readonly form: UpdateForm;
+  readonly statuses: TaskStatuses;
+  /** Whether webhooks of the workspace report edits by people. */
+  readonly areEditsReported: boolean;
+}
+
 /** The parts that claim a change and send it, with a store that contains pending links. */
 export async function outboxBench(
   store: Store,
   links: number,
   answer: (taskId: string, request: ApiRequest) => Answer | undefined | Promise<Answer> = () => added(1),
-  taskUpdates: OutboxContext['taskUpdates'] = { form: 'whole', statuses: {}, areEditsReported: true },
+  { form, statuses, areEditsReported }: TaskUpdateSettings = { form: 'whole', statuses: {}, areEditsReported: true },
 ) {
   const clock = createTravellingClock();
   const random = systemRandom();
@@ -80,18 +88,26 @@ export async function outboxBench(
   const stopAfterFault = (_fields: object, message: string) => {
     if (message.startsWith('the database cannot store')) stopping.abort();
   };
-  const context: OutboxContext = {
-    ...{ store, throttle, client, clock, random, breaker, taskUpdates, meter: silentMeter },
-    ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
-    ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
-    logger: { ...silentLogger, error: stopAfterFault },
-    onTrouble: (trouble) => void told.push(trouble?.code),
-  };
+  const webhook = areEditsReported ? ({} as never) : undefined;
+  const context = workspaceContext(
+    {
+      ...{ store, throttle, client, clock, random, breaker },
+      logger: { ...silentLogger, error: stopAfterFault },
+      onTrouble: (trouble) => void told.push(trouble?.code),
+    },
+    { workspace: { url: BASE_URL, api: { taskUpdate: form }, statuses, webhook }, recordsPullRequests: true },
+  );
   const scheduler = createChangeScheduler(context);
   const attempt = createSender(context, scheduler, stopping.signal);
   const slot = () => throttle.acquire({ lane: 'link', due: 1 });
   const take = (own: Slot, entity?: string) =>
-    claimChange(context, scheduler, own, { entity: entity ?? '', isCurrent: () => entity !== undefined }, clock.now());
+    claimChange(
+      context,
+      scheduler,
+      own,
+      { entity: entity ?? '', at: 0, isCurrent: () => entity !== undefined },
+      clock.now(),
+    );
   return {
     ...{ store, clock, throttle, breaker, context, told, attempt, slot, take },
     /** Claims the change and sends it. */

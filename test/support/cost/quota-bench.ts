@@ -1,6 +1,6 @@
 import type { Lane } from '../../../src/model/change.ts';
 import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
-import type { WorkspaceContext } from '../../../src/store/workspace-context.ts';
+import type { StoreContext } from '../../../src/store/store-context.ts';
 import type { Store } from '../../../src/store/workspace-scope.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
@@ -39,7 +39,7 @@ export interface QuotaBench {
   restart(quota?: Partial<QuotaOptions>): Promise<QuotaBench>;
 }
 
-type BenchParts = Partial<Pick<WorkspaceContext, 'store' | 'logger'>> & { readonly clock?: TravellingClock };
+type BenchParts = Partial<Pick<StoreContext, 'store' | 'logger'>> & { readonly clock?: TravellingClock };
 
 /** A throttle over a store of its own, with a travelling clock. */
 export async function openQuotaBench(quota: Partial<QuotaOptions> = {}, parts: BenchParts = {}): Promise<QuotaBench> {

@@ -6,12 +6,11 @@
  * Prints how many steps it took, and which pages it asked for, as one JSON line.
  */
 
-import { createWakeSignal, systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
-import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import { systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
 import { openInstallationFile } from '../../../src/store/installation/installation.ts';
-import { createPauses } from '../../../src/sync/intake/pauses.ts';
 import { createPolls } from '../../../src/sync/intake/polls.ts';
 import { connectionWith, notesConnector } from '../fakes/notes.ts';
+import { workspaceContext } from '../harness/workspace-context.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
 const [place, step] = process.argv.slice(2);
@@ -19,14 +18,9 @@ const steps = numberedSteps(Number(step));
 const installation = await openInstallationFile({ file: place as string, random: systemRandom(), steps });
 const store = await installation.store('test');
 const asked: (string | undefined)[] = [];
-const polls = createPolls({
+const context = workspaceContext({
   store,
   clock: systemClock(),
-  random: systemRandom(),
-  ...{ inbox: createWakeSignal(), outbox: createWakeSignal() },
-  pauses: createPauses(systemClock()),
-  logger: silentLogger,
-  meter: silentMeter,
   connections: [
     {
       name: 'notes',
@@ -54,6 +48,7 @@ const polls = createPolls({
     },
   ],
 });
+const polls = createPolls(context);
 await polls.pollNow();
 await polls.stop();
 await installation.close();

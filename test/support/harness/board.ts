@@ -3,28 +3,19 @@ import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../src/model/task.ts';
 import type { WrittenStatus } from '../../../src/model/written-task.ts';
-import { type Clock, createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
-import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import { type Clock, systemRandom } from '../../../src/platform/lib/clock.ts';
 import { type EntityRow, findEntities, linkedItems } from '../../../src/store/changes/entities.ts';
 import { type StoredBody, unpackBody } from '../../../src/store/deliveries/inbox.ts';
 import { readTaskUpdateFacts, type UpdateForm, unfinishedTasksOf } from '../../../src/store/tasks/stored-tasks.ts';
 import { enqueueTaskListRead, readAnswer } from '../../../src/store/workspace/workspace-reads.ts';
 import { json } from '../../../src/store/workspace-scope.ts';
-import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
-import type { ChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
-import { prepareNext } from '../../../src/sync/outbox/claim.ts';
-import { createSender } from '../../../src/sync/outbox/outbox.ts';
-import type { OutboxClient, OutboxContext } from '../../../src/sync/outbox/outbox-context.ts';
-import { recover } from '../../../src/sync/outbox/recovery.ts';
+import type { ChangeScheduler } from '../../../src/sync/outbox/claim.ts';
+import { recover } from '../../../src/sync/outbox/outbox.ts';
+import { createSender } from '../../../src/sync/outbox/sender.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
-import {
-  createBatchContexts,
-  createRules,
-  type ReconcileContext,
-  type Rules,
-  type RulesInput,
-} from '../../../src/sync/reconcile/context.ts';
+import { createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
+import { createBatchContexts } from '../../../src/sync/reconcile/process.ts';
 import { createReevaluation } from '../../../src/sync/reconcile/reconcile.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 import {
@@ -35,9 +26,12 @@ import {
 } from '../../../src/sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../src/sync/reconcile/workflow/workflow-rules.ts';
+import type { WorkspaceContext } from '../../../src/sync/workspace-context.ts';
 import { answered, batchContext, SOURCES, START, saidOf } from '../rows/batches.ts';
 import { pull, workItem } from '../rows/items.ts';
 import { openTestStore } from './intake.ts';
+import { prepareNext } from './prepare-next.ts';
+import { workspaceContext } from './workspace-context.ts';
 
 /** The rules of the preset, in a private repository unless an item says otherwise. */
 const STANDARD: WorkflowInput = { preset: 'standard', rules: [], several: 'all', bots: 'names', since: 0 };
@@ -171,10 +165,7 @@ export async function openBoard({
 
   /** Evaluates all items by the present rules, which are in force from now on. */
   async function reevaluate(): Promise<void> {
-    const parts = {
-      ...{ store, clock, logger: silentLogger, meter: silentMeter, rules: compiled, sources: SOURCES },
-      ...{ usedShare: () => 0, outbox: createWakeSignal() },
-    } as unknown as ReconcileContext;
+    const parts = workspaceContext({ store, clock, rules: compiled, sources: SOURCES });
     const reevaluation = createReevaluation(parts, createBatchContexts(parts));
     await reevaluation.reevaluate(new AbortController().signal);
   }
@@ -207,12 +198,12 @@ export async function openBoard({
     async listTasks() {
       return { status: 200, headers: {}, body: { tasks: [...statuses.keys()].map(taskOf) } };
     },
-  } as unknown as OutboxClient;
-  const outbox = {
-    ...{ store, throttle: SLOTS, client, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-    taskUpdates: { form, statuses: workflow?.statuses ?? {}, areEditsReported: true },
-    breaker: createBreaker(),
-  } as unknown as OutboxContext;
+  } as unknown as WorkspaceContext['client'];
+  const settings = { api: { taskUpdate: form }, statuses: workflow?.statuses ?? {}, webhook: {} as never };
+  const outbox = workspaceContext(
+    { store, throttle: SLOTS as unknown as WorkspaceContext['throttle'], client, clock },
+    { workspace: settings },
+  );
   const scheduler = { mayWrite: () => true } as ChangeScheduler;
   const sendAndSettle = createSender(outbox, scheduler, new AbortController().signal);
 

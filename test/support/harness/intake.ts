@@ -3,16 +3,15 @@ import { onTestFinished } from 'vitest';
 import type { Connection, Connector } from '../../../src/connectors/connector.ts';
 import type { OpenOptions } from '../../../src/platform/database/database-types.ts';
 import { createServer, type ServerOptions } from '../../../src/platform/http/server.ts';
-import { createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { createWakeSignal } from '../../../src/platform/lib/clock.ts';
 import type { Schedule } from '../../../src/platform/lib/scheduler.ts';
 import { type LogFields, type Meter, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { mergingRepeats } from '../../../src/platform/observe/pino-logger.ts';
 import { unpackBody } from '../../../src/store/deliveries/inbox.ts';
 import type { Store } from '../../../src/store/workspace-scope.ts';
-import type { ActiveConnection, IntakeContext } from '../../../src/sync/intake/active-connection.ts';
 import { createCollector, createGroupCommit } from '../../../src/sync/intake/append.ts';
-import { createPauses } from '../../../src/sync/intake/pauses.ts';
 import { type Receiver, webhookRoutes } from '../../../src/sync/intake/webhook-routes.ts';
+import type { ActiveConnection } from '../../../src/sync/workspace-context.ts';
 import { connectionWith, notesConnector, SECRET } from '../fakes/notes.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { folderOfTest } from './folder.ts';
@@ -57,20 +56,6 @@ export function activeWith(parts: ActiveParts = {}): ActiveConnection {
     schedule: parts.schedule ?? 'off',
     sweep: parts.sweep ?? 'off',
     webhookUrl: parts.webhookUrl,
-  };
-}
-
-/** Returns a context of intake that logs and counts nothing. */
-export function intakeContext(
-  parts: Pick<IntakeContext, 'store' | 'clock' | 'connections'> & Partial<IntakeContext>,
-): IntakeContext {
-  const silent = { random: systemRandom(), logger: silentLogger, meter: silentMeter };
-  return {
-    ...silent,
-    pauses: createPauses(parts.clock),
-    inbox: createWakeSignal(),
-    outbox: createWakeSignal(),
-    ...parts,
   };
 }
 

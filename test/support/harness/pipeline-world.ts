@@ -11,8 +11,7 @@ import {
   enqueueTaskListRead,
   tasksWereRead,
 } from '../../../src/store/workspace/workspace-reads.ts';
-import { prepareNext } from '../../../src/sync/outbox/claim.ts';
-import { recover } from '../../../src/sync/outbox/recovery.ts';
+import { recover } from '../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { settle } from '../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../src/sync/outbox/settle-failure.ts';
@@ -24,6 +23,7 @@ import {
   type Rules,
 } from '../../../src/sync/reconcile/context.ts';
 import { translateAll } from '../../../src/sync/reconcile/translate-deliveries.ts';
+import { prepareNext } from './prepare-next.ts';
 import type { OpenedStore } from './store.ts';
 
 /**

@@ -1,5 +1,3 @@
-import { createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
-import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import type { Store } from '../../../src/store/workspace-scope.ts';
 import {
   type GuardLimits,
@@ -8,7 +6,9 @@ import {
   type Rules,
 } from '../../../src/sync/reconcile/context.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
+import type { WorkspaceContext } from '../../../src/sync/workspace-context.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
+import { workspaceContext } from './workspace-context.ts';
 
 interface Parts extends Pick<ReconcileConnection, 'translate'>, Partial<Pick<ReconcileConnection, 'worker'>> {
   readonly start?: number;
@@ -37,13 +37,7 @@ export function reconcileOver(store: Store, parts: Parts) {
     records: true,
     reference: ({ kind, key }) => ({ kind, key, locator: {} }),
   };
-  return createReconcile({
-    ...{ store, version, clock, random: systemRandom() },
-    ...{ logger: silentLogger, meter: silentMeter, sources: new Map([['main', main]]) },
-    ...{ inbox: createWakeSignal(), outbox: createWakeSignal(), fetches: createWakeSignal() },
-    usedShare: () => 0,
-    isCrowded,
-    rules,
-    guard,
-  });
+  const collector = { isCrowded } as WorkspaceContext['collector'];
+  const sources = new Map([['main', main]]);
+  return createReconcile(workspaceContext({ store, version, clock, sources, collector, rules }, { guard }));
 }

@@ -8,7 +8,7 @@ import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-
 import { judgeCondition } from '../../../src/cli/status/wait.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
-import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
+import type { ActiveConnection } from '../../../src/sync/workspace-context.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import { CONNECTION, EMPTY, statusWith } from '../../support/harness/web.ts';

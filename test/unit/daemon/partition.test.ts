@@ -2,11 +2,10 @@ import { describe, expect, it, test } from 'vitest';
 import { stringify } from 'yaml';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { rulesOf } from '../../../src/daemon/sources.ts';
-import { gatewaySend } from '../../../src/daemon/workspace-send.ts';
 import { readConfigText } from '../../../src/platform/config/load.ts';
 import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
+import { gatewaySend } from '../../../src/sync/outbox/sender.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
-import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { piecesOf } from '../../support/rows/canaries.ts';
 
 const CODE = {
@@ -55,7 +54,7 @@ async function answerTo(repeat: (sent: string) => Buffer, authorization?: string
     api: {},
     cut: new AbortController().signal,
   };
-  const send = gatewaySend(endpoint, async (_context, exchange) => exchange(1), createTravellingClock());
+  const send = gatewaySend(endpoint, async (_context, exchange) => ({ ...(await exchange()), sentAt: 0, asOf: 0 }));
   const { headers, body } = await send(
     {
       method: 'GET',

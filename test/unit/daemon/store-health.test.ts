@@ -2,7 +2,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
-import { checkIntegrity } from '../../../src/daemon/store-health.ts';
+import { checkIntegrity } from '../../../src/daemon/open-store.ts';
 import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import type { Installation } from '../../../src/store/installation/installation.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';

@@ -2,12 +2,7 @@ import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type Lease, type LeaseHolder, soleHolder } from '../../../src/cluster/lease-holder.ts';
 import type { DaemonContext } from '../../../src/daemon/daemon-context.ts';
 import { createNotifications } from '../../../src/daemon/notifications.ts';
-import {
-  openPartition,
-  type Partition,
-  type PartitionInput,
-  resumeAfterKeyChange,
-} from '../../../src/daemon/partition.ts';
+import { openPartition, type Partition, resumeAfterKeyChange } from '../../../src/daemon/partition.ts';
 import { createWorkspaces } from '../../../src/daemon/workspaces.ts';
 import type { ErrorCode } from '../../../src/model/errors.ts';
 import { SyncError } from '../../../src/model/errors.ts';
@@ -15,6 +10,7 @@ import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
 import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import type { Installation } from '../../../src/store/installation/installation.ts';
+import { createWakeSignals } from '../../../src/store/store-context.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
@@ -103,16 +99,14 @@ describe('a partition', () => {
     const store = await installation.store('shop');
     await store.commit((query) => markRunning(query));
     const clock = createTravellingClock();
-    const input: Partial<PartitionInput> = {
-      config: { name: 'shop', quota: QUOTA, workspace: { id: 'current' } } as PartitionInput['config'],
-      address: {
-        baseUrl: 'https://workspace.example',
-        apiKey: () => {
-          throw new Error('the file of the key cannot be read');
-        },
+    const config = { name: 'shop', quota: QUOTA, workspace: { id: 'current' } } as WorkspaceConfig;
+    const address = {
+      baseUrl: 'https://workspace.example',
+      apiKey: () => {
+        throw new Error('the file of the key cannot be read');
       },
-      lease: soleHolder.leaseOf('shop') as PartitionInput['lease'],
     };
+    const lease = soleHolder.leaseOf('shop') as Lease;
     const daemon: Partial<DaemonContext> = {
       clock,
       random: systemRandom(),
@@ -121,7 +115,7 @@ describe('a partition', () => {
       installation,
       ledgerClock: async () => clock,
     };
-    const opened = openPartition(daemon as DaemonContext, input as PartitionInput);
+    const opened = openPartition(daemon as DaemonContext, config, address, lease, createWakeSignals());
     await expect(opened).rejects.toThrow('the file of the key');
     expect(clock.pending).toBe(0);
     expect(await wasUncleanShutdown(store.query)).toBe(true);

@@ -7,10 +7,11 @@ import { type LogFields, silentLogger } from '../../../src/platform/lib/telemetr
 import { saveItem } from '../../../src/store/items/items.ts';
 import { type NoticeRow, noticesOf, requestNotice } from '../../../src/store/items/notices.ts';
 import type { Store } from '../../../src/store/workspace-scope.ts';
-import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
+import type { ActiveConnection } from '../../../src/sync/workspace-context.ts';
 import { createWriteBack } from '../../../src/sync/write-back/write-back.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
-import { intakeContext, openTestStore } from '../../support/harness/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { workspaceContext } from '../../support/harness/workspace-context.ts';
 import { itemRow, pull } from '../../support/rows/items.ts';
 
 const HOUR = 3_600_000;
@@ -65,8 +66,15 @@ async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
   ] as unknown as ActiveConnection[];
   const start = () => {
     const random = { ...systemRandom(), float: () => 1 };
-    const context = intakeContext({ store: { ...stored, commit }, clock, logger, random, connections });
-    const writeBack = createWriteBack(context, async () => world.workspaceId);
+    const context = workspaceContext({
+      store: { ...stored, commit },
+      clock,
+      logger,
+      random,
+      connections,
+      workspaceId: async () => world.workspaceId,
+    });
+    const writeBack = createWriteBack(context);
     writeBack.start();
     onTestFinished(() => writeBack.stop());
     return writeBack;

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors.ts';
-import { createWakeSignal, systemRandom } from '../../../src/platform/lib/clock.ts';
+import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { LARGE } from '../../../src/platform/lib/concurrency.ts';
 import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { blankEntity, saveEntity } from '../../../src/store/changes/entities.ts';
+import { createWakeSignals } from '../../../src/store/store-context.ts';
 import type { Store } from '../../../src/store/workspace-scope.ts';
 import {
   type Asked,
@@ -48,7 +49,7 @@ async function captureOver(store: Store) {
     ...silentLogger,
     error: ({ error }: { readonly error?: unknown }) => void errors.push(asSyncError(error).code),
   };
-  const signals = { inbox: createWakeSignal(), outbox: createWakeSignal() };
+  const signals = createWakeSignals();
   const notified: string[] = [];
   for (const name of ['inbox', 'outbox'] as const) void signals[name].wait().then(() => notified.push(name));
   const parts = { store, logger, meter: silentMeter, clock: createTravellingClock(), random: systemRandom() };

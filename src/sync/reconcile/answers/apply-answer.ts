@@ -17,8 +17,7 @@ import {
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import { applyDocument, applyListedDocuments } from '../document-attachments.ts';
-import { applyAddedLink, applyReportedLink, applyReportedRemoval } from './link-answers.ts';
-import { applyLinkList } from './link-lists.ts';
+import { applyAddedLink, applyLinkList, applyReportedLink, applyReportedRemoval } from './link-answers.ts';
 import { applyOwnRecord, applyRecordPage, applyReportedRecords, continueRecordEvaluation } from './record-answers.ts';
 import { namedResources, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
 import { continueComparison, type SweepResult } from './sweep-answers.ts';

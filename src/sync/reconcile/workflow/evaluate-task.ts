@@ -33,8 +33,16 @@ import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
 import { linkedItemsOf } from './linked-items.ts';
-import { isMerged, type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
-import { olderText, type TaskState, transitionTo } from './transition.ts';
+import {
+  isMerged,
+  type JudgedItem,
+  olderText,
+  type Target,
+  type TaskState,
+  transitionTo,
+  type Wanted,
+  wantedStatus,
+} from './target.ts';
 import type { NotCounted, Workflow } from './workflow-rules.ts';
 
 /** The decision about a task, with the facts that led to it. */

@@ -13,7 +13,8 @@ import { createPauses, recordRateLimits } from '../../../../src/sync/intake/paus
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
-import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { itemRow, pull } from '../../../support/rows/items.ts';
 
 const HOUR = 3_600_000;
@@ -54,12 +55,13 @@ async function bench(given: Fetch | Readonly<Record<string, Fetch>>, parts: Part
   });
   const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
   const context = { store: storeFor(store), clock, connections, random: WITHOUT_JITTER, logger };
-  const fetches = createFetches(intakeContext(context));
+  const intake = workspaceContext(context);
+  const fetches = createFetches(intake);
   return {
     ...{ store, clock, fetches, warnings, requested },
     async request(key: string, connection = 'notes', reference = referenceTo(key)) {
       await requestFetch(store.query, { connection, reference, deliveryId: 7, now: clock.now() });
-      fetches.wakeSignal.notify();
+      intake.fetches.notify();
     },
     /** Waits until the database work is done, while the virtual time stands still. */
     async untilIdle() {

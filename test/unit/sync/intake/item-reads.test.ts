@@ -22,7 +22,8 @@ import { startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
-import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
 const MINUTE = 60_000;
@@ -90,7 +91,7 @@ async function bench(
   let notifications = 0;
   const inbox = { ...createWakeSignal(), notify: () => void notifications++ };
   const connections = [{ ...activeWith({ name: 'forge', connector, connection }), readsReviews: true }];
-  const context = intakeContext({ store, clock, inbox, connections });
+  const context = workspaceContext({ store, clock, inbox, connections });
   return {
     ...{ store, clock, requested, context },
     numbers: () => requested.map(({ number }) => number),
@@ -244,11 +245,11 @@ describe('a sweep', () => {
   function sweepOf(
     deps: Pick<SweepContext, 'store' | 'clock'> & Partial<SweepContext>,
     parts: Partial<Connection> = {},
-    fetches: { notify(): void } = { notify() {} },
+    notify: () => void = () => undefined,
   ): Job {
     const connection = { ...connector.connect({}, {} as never), ...parts };
     const connections = [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })];
-    return sweepJobs(intakeContext({ ...deps, connections }), fetches)[0] as Job;
+    return sweepJobs(workspaceContext({ ...deps, connections, fetches: { ...createWakeSignal(), notify } }))[0] as Job;
   }
 
   async function runToEnd(job: Job, clock: TravellingClock): Promise<void> {
@@ -274,9 +275,9 @@ describe('a sweep', () => {
     const clock = createTravellingClock();
     await storeItems(store, items);
     const notifications: number[] = [];
-    const fetches = { notify: () => void notifications.push(clock.elapsed()) };
+    const notify = () => void notifications.push(clock.elapsed());
     const sweep = async () => ({ keys: listed.map(keyOf), containers: ['app'] });
-    const job = sweepOf({ store, clock }, { sweep }, fetches);
+    const job = sweepOf({ store, clock }, { sweep }, notify);
     return { run: () => runToEnd(job, clock), requested: () => fetchesOf(store), notifications };
   }
 
@@ -302,8 +303,8 @@ describe('a sweep', () => {
       await store.query.deleteFrom('fetches').execute();
     };
     // Simulates that each is fetched some time later.
-    const fetches = { notify: () => void clock.after(1, () => void fetchAll()) };
-    const timetable = startJobs([sweepOf({ store, clock }, {}, fetches)], clock);
+    const notify = () => void clock.after(1, () => void fetchAll());
+    const timetable = startJobs([sweepOf({ store, clock }, {}, notify)], clock);
     while ((await rowsOf(store)).length === 0) await clock.toNextTimer();
     await timetable.stop();
     expect(await rowsOf(store)).toMatchObject([{ listed: 0, asked: count }]);
@@ -469,8 +470,8 @@ describe('a sweep', () => {
     const clock = createTravellingClock();
     const { sweep: _, ...connection } = connector.connect({}, {} as never);
     const connections = [activeWith({ name: 'forge', connector, connection })];
-    const context = intakeContext({ store: {} as Store, clock, connections });
-    expect(sweepJobs(context, context.inbox)).toEqual([]);
+    const context = workspaceContext({ store: {} as Store, clock, connections });
+    expect(sweepJobs(context)).toEqual([]);
   });
 
   test('reads the pages of a list one after the other, and takes all of them together', async () => {

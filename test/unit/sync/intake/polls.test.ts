@@ -9,15 +9,22 @@ import { requestBackfill } from '../../../../src/store/connections/backfills.ts'
 import type { PollState, Walk } from '../../../../src/store/connections/unit-states.ts';
 import { readStatus } from '../../../../src/store/status/stored-status.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
-import type { ActiveConnection } from '../../../../src/sync/intake/active-connection.ts';
 import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
-import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from '../../../../src/sync/intake/poll-walk.ts';
-import { createPolls } from '../../../../src/sync/intake/polls.ts';
+import {
+  afterPage,
+  afterUnchanged,
+  createPolls,
+  isSamePage,
+  positionOf,
+  walkOf,
+} from '../../../../src/sync/intake/polls.ts';
+import type { ActiveConnection } from '../../../../src/sync/workspace-context.ts';
 import { startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
-import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 
 type Page = Extract<PollPage, { outcome: 'page' }>;
 type Answer = PollPage | Error;
@@ -63,7 +70,7 @@ async function bench(vendor: readonly Answer[] | Vendor, parts: Parts = {}) {
   });
   const count: Meter['count'] = (metric, labels) =>
     void counts.push(`${metric} ${labels?.['connection']} ${labels?.['outcome']}`);
-  const context = intakeContext({
+  const context = workspaceContext({
     ...{ store, clock, connections: [{ ...active, ...(names && { names }) }] },
     inbox: { ...createWakeSignal(), notify: () => void notifications++ },
     // Full jitter at its longest, intervals at their exact length.
@@ -533,7 +540,7 @@ describe('a backfill', () => {
     });
     await requestBackfill(store.query, { connection: active.name, since: null, now: clock.now() });
     await store.query.updateTable('backfills').set({ unit: 'unit' }).execute();
-    const stage = createBackfills(intakeContext({ store, clock, connections: [active] }));
+    const stage = createBackfills(workspaceContext({ store, clock, connections: [active] }));
     return async (meanwhile: () => Promise<void> = () => clock.advance(0)) => {
       stage.start();
       await requested.promise;

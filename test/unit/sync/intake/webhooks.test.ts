@@ -15,7 +15,8 @@ import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
 import { type Receiver, webhookRoutes } from '../../../../src/sync/intake/webhook-routes.ts';
 import { notesConnector, SECRET, signed } from '../../../support/fakes/notes.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 
 const LARGEST = 100;
@@ -195,7 +196,7 @@ async function watching(answers: readonly Redelivery[]) {
     },
   });
   const logger = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
-  const watch = createHookWatch(intakeContext({ store, connections: [active], clock, logger }));
+  const watch = createHookWatch(workspaceContext({ store, connections: [active], clock, logger }));
   const round = async () =>
     watch.jobs.find(({ name }) => name === 'redeliver.notes')?.run(new AbortController().signal);
   return { store, clock, cursors, warnings, round, report: () => watch.report('notes') };

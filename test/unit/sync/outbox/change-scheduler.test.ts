@@ -4,12 +4,12 @@ import { findChange, updateChange } from '../../../../src/store/changes/outbox-r
 import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
-import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
-import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
+import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/claim.ts';
 import type { Throttle } from '../../../../src/sync/quota/throttle.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import type { OpenedStore } from '../../../support/harness/store.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { waits } from '../../../support/rows/changes.ts';
 import { failed } from '../../../support/rows/in-flight.ts';
 
@@ -93,8 +93,9 @@ function schedulerOver(store: OpenedStore, visibility?: number) {
     ...{ isHalted: () => state.isHalted, paces: () => state.paces, usedShare: () => 0 },
     acquire: () => Promise.reject(new Error('nothing is sent here')),
   };
-  const parts = { recordsPullRequests: true, throttle, clock, breaker, visibility, taskUpdates: {} };
-  return { clock, breaker, state, scheduler: createChangeScheduler({ ...parts, store } as unknown as OutboxContext) };
+  const parts = { store, clock, breaker, throttle: throttle as unknown as Throttle };
+  const context = workspaceContext(parts, { quota: { visibility }, recordsPullRequests: true });
+  return { clock, breaker, state, scheduler: createChangeScheduler(context) };
 }
 
 /** Stores a change of a record that differs from now on and is due `ms` later. */
@@ -167,7 +168,6 @@ test.each<[what: string, visibility: number | undefined, paces: Paces, ahead: nu
   const { store, clock, scheduler, state } = await setUp({ visibility });
   state.paces = paces;
   for (const entity of [RECORD, 'pull_request:2']) await recordDueIn(store, clock.now(), HOUR, entity);
-  expect((await scheduler.eligible()).leadTime).toBe(ahead);
   expect((await scheduler.nextChange())?.at).toBe(clock.now() + HOUR - ahead);
   expect((await findChange(store.query, RECORD))?.due).toBe(clock.now() + HOUR);
 });

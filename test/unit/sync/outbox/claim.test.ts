@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
-import { blankEntity, type EntityRow, findEntity } from '../../../../src/store/changes/entities.ts';
+import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { findChange, type OutboxRow } from '../../../../src/store/changes/outbox-rows.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
 import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
@@ -8,17 +8,24 @@ import { saveTaskMarks } from '../../../../src/store/tasks/task-creations.ts';
 import { configureLinks } from '../../../../src/store/workspace/server-capabilities.ts';
 import { noteLinksRead } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Scope, Store } from '../../../../src/store/workspace-scope.ts';
-import { type ChangeScheduler, createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
-import { claimChange, MAX_BLOCK, prepareNext, UNVERIFIED_PAUSE, waitOf } from '../../../../src/sync/outbox/claim.ts';
-import { acquireSlot } from '../../../../src/sync/outbox/outbox.ts';
+import {
+  type ChangeScheduler,
+  claimChange,
+  createChangeScheduler,
+  MAX_BLOCK,
+  UNVERIFIED_PAUSE,
+  waitOf,
+} from '../../../../src/sync/outbox/claim.ts';
 import { differenceOf, digestOf, type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
 import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
+import { acquireSlot } from '../../../../src/sync/outbox/sender.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { prepareNext } from '../../../support/harness/prepare-next.ts';
 import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
 import { CONTEXT, ITEM, LINK, LOST, link, newTask, RECORD, REFUSED, TASK } from '../../../support/rows/in-flight.ts';
 import { itemRow } from '../../../support/rows/items.ts';
@@ -49,6 +56,14 @@ test('stores the request and its ledger row in one transaction', async () => {
       return () => take(own, linkOf(1));
     }),
   ).toEqual([]);
+});
+
+test('claims the next change by the same slot if there is nothing to send for the selected one', async () => {
+  const { store, slot, take, throttle } = await outboxBench(await openTestStore(), 2);
+  const known = { item_key: 'jira:cloud:issue:1', task_id: 't1', desired: '{"url":"u"}', known: '{"url":"u"}' };
+  await saveEntity(store.query, blankEntity(linkOf(1), 'link', known));
+  expect(await take(await slot(), linkOf(1))).toMatchObject({ entity: linkOf(2) });
+  expect(throttle.used().used).toBe(1);
 });
 
 test('releases the slot if no change is eligible or the commit fails', async () => {
@@ -119,7 +134,7 @@ test('dates a request after what others stored while its transaction waited', as
     storedAt = clock.now();
     return store.commit(work);
   };
-  const next = { entity: linkOf(1), isCurrent: () => true };
+  const next = { entity: linkOf(1), at: 0, isCurrent: () => true };
   const scheduler = createChangeScheduler(context);
   const own = await slot();
   const taken = await claimChange({ ...context, store: { ...store, commit } }, scheduler, own, next, clock.now());

@@ -9,14 +9,17 @@ import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/meta.ts';
 import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
 import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
-import { createOutbox, sendRequest } from '../../../../src/sync/outbox/outbox.ts';
+import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
+import { sendRequest } from '../../../../src/sync/outbox/request.ts';
+import { openWorkspaceApi } from '../../../../src/sync/outbox/sender.ts';
 import { createWorkspaceClient, type SendContext } from '../../../../src/workspace-api/typed-client.ts';
 import { type Answer, added, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 
 const item = 'jira:cloud:issue:9';
 const name = `task:${item}`;
@@ -360,4 +363,20 @@ test.each<
   const [request, ...others] = await sentBy(action, parts);
   expect(others).toEqual([]);
   expect(request).toEqual({ method, path: expect.stringMatching(path), ...(body && { body }) });
+});
+
+test('returns the answer of the workspace to a command, and nothing else', async () => {
+  const { store, clock, throttle } = await outboxBench(await openTestStore(), 0);
+  const answer = { status: 200, headers: {}, body: Buffer.from('{}') };
+  const http = { request: async () => answer, close: async () => undefined };
+  const context = workspaceContext({ store, clock, throttle });
+  const { send } = openWorkspaceApi(
+    context,
+    () => 'key',
+    http,
+    undefined,
+    async () => undefined,
+  );
+  const request = { method: 'GET', path: '/tasks', headers: {}, route: 'listTasks' } as const;
+  expect(await send(request, { lane: 'interactive' })).toEqual(answer);
 });

@@ -17,9 +17,9 @@ import {
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
-import { type ListAnswer, type ListPosition, nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
-import { recover } from '../../../../src/sync/outbox/recovery.ts';
-import { type SettleContext, settle } from '../../../../src/sync/outbox/settle.ts';
+import { recover } from '../../../../src/sync/outbox/outbox.ts';
+import type { ListPosition } from '../../../../src/sync/outbox/request.ts';
+import { type ListAnswer, nextListStep, type SettleContext, settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';

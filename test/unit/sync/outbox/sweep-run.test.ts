@@ -4,7 +4,6 @@ import { asSyncError, SyncError } from '../../../../src/model/errors.ts';
 import { workItemKey } from '../../../../src/model/item.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
 import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
-import { silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { removeChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
@@ -13,12 +12,12 @@ import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts
 import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import { readSweepPosition } from '../../../../src/store/workspace/workspace-sweeps.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
-import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
 const HOUR = 3_600_000;
@@ -47,8 +46,8 @@ function jobOver(
 ) {
   const outbox = createWakeSignal();
   const quota = { requests: 50 * readsPerDay, window: DAY };
-  const parts = { store, clock, logger: silentLogger, outbox, recordsPullRequests } as unknown as OutboxContext;
-  const jobs = workspaceSweepJobs(parts, when, quota);
+  const settings = { quota, workspace: { sweep: when }, recordsPullRequests };
+  const jobs = workspaceSweepJobs(workspaceContext({ store, clock, outbox }, settings));
   const run = async (signal = new AbortController().signal) => jobs.find((job) => job.name === name)?.run(signal);
   return { clock, outbox, run, names: jobs.map((job) => job.name) };
 }

@@ -16,10 +16,11 @@ import {
 import { taskUpdatesOffUntil } from '../../../../src/store/workspace/server-capabilities.ts';
 import { WORKSPACE } from '../../../../src/store/workspace/workspace-reads.ts';
 import { json } from '../../../../src/store/workspace-scope.ts';
-import { MAX_BLOCK, prepareNext } from '../../../../src/sync/outbox/claim.ts';
+import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { MAX_ATTEMPTS } from '../../../../src/sync/outbox/refusals.ts';
 import { type Answer, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { prepareNext } from '../../../support/harness/prepare-next.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
 type Fields = Readonly<Record<string, unknown>>;

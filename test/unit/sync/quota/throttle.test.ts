@@ -5,8 +5,7 @@ import { type LogFields, silentLogger } from '../../../../src/platform/lib/telem
 import { readMeta, writeMeta } from '../../../../src/store/meta.ts';
 import { addLedgerRow, endLedgerRow, quotaUseSince, readLedger } from '../../../../src/store/quota/ledger.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
-import { wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
-import { createDeadlineTimer } from '../../../../src/sync/quota/wait-queue.ts';
+import { createDeadlineTimer, wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
 import {
   createUseCount,
   leastOfOthers,

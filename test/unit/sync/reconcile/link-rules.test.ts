@@ -5,14 +5,13 @@ import { grammar as gitlab } from '../../../../src/connectors/gitlab/index.ts';
 import type { Grammar, Intent, Item } from '../../../../src/model/item.ts';
 import { patternText } from '../../../../src/platform/lib/pattern.ts';
 import { PLAIN_RULES } from '../../../../src/sync/reconcile/context.ts';
-import { createLinkRules, type LinkRulesInput } from '../../../../src/sync/reconcile/link-rules/link-rules.ts';
+import { createLinkRules, type LinkRulesInput, proseOf } from '../../../../src/sync/reconcile/link-rules/link-rules.ts';
 import {
   formerNamesOf,
   namesOfItem,
   normalUrl,
   placedNamesOf,
 } from '../../../../src/sync/reconcile/link-rules/lookup-names.ts';
-import { proseOf } from '../../../../src/sync/reconcile/link-rules/prose.ts';
 import { intentOf, PLAIN_GRAMMAR } from '../../../../src/sync/reconcile/link-rules/scan.ts';
 import { bare, pull, workItem } from '../../../support/rows/items.ts';
 

@@ -9,17 +9,14 @@ import {
   unpackBody,
 } from '../../../../src/store/deliveries/inbox.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
-import type {
-  ReconcileConnection,
-  ReconcileContext,
-  WorkerTranslator,
-} from '../../../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/process.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
 import type { OpenedStore } from '../../../support/harness/store.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { pull } from '../../../support/rows/items.ts';
 
 /**
@@ -170,7 +167,7 @@ test('a delivery that ends the process each time is quarantined by itself, and t
 const BATCH = 2;
 
 const suspicionOf = (store: Store, version = '1.0.0') =>
-  createPoisonMessages({ store, clock: createTravellingClock(), version } as unknown as ReconcileContext, BATCH);
+  createPoisonMessages(workspaceContext({ store, clock: createTravellingClock(), version }), BATCH);
 
 /** A store with pending deliveries. */
 async function waiting(count: number) {

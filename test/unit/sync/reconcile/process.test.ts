@@ -4,25 +4,21 @@ import { entity } from '../../../../src/model/change.ts';
 import { SyncError } from '../../../../src/model/errors.ts';
 import type { Item } from '../../../../src/model/item.ts';
 import { DatabaseFault } from '../../../../src/platform/database/database-fault.ts';
-import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
-import { type Span, silentLogger, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
+import type { Span } from '../../../../src/platform/lib/telemetry.ts';
 import { findChange } from '../../../../src/store/changes/outbox-rows.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { type PendingDelivery, pendingDeliveries } from '../../../../src/store/deliveries/inbox.ts';
 import { markTasksUnverified } from '../../../../src/store/tasks/task-creations.ts';
 import { appendAnswer } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
-import {
-  createBatchContexts,
-  createKeyHorizon,
-  type ReconcileConnections,
-  type ReconcileContext,
-} from '../../../../src/sync/reconcile/context.ts';
-import { createProcessor } from '../../../../src/sync/reconcile/process.ts';
+import { createKeyHorizon, type ReconcileConnections } from '../../../../src/sync/reconcile/context.ts';
+import { createBatchContexts, createProcessor } from '../../../../src/sync/reconcile/process.ts';
+import type { WorkspaceContext } from '../../../../src/sync/workspace-context.ts';
 import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { RULES, SOURCES, START, said, saidOf, TRACKER, takeBatch } from '../../../support/rows/batches.ts';
 import { pull, workItem } from '../../../support/rows/items.ts';
 
@@ -37,14 +33,11 @@ interface Parts {
 function processorOver(
   store: Store,
   sources: ReconcileConnections,
-  more: Partial<ReconcileContext>,
+  more: Partial<WorkspaceContext>,
   isSuspected = false,
 ) {
   const clock = createTravellingClock({ start: START });
-  const context = {
-    ...{ store, clock, logger: silentLogger, meter: silentMeter, sources, rules: RULES, usedShare: () => 0 },
-    ...{ outbox: createWakeSignal(), fetches: createWakeSignal(), ...more },
-  } as ReconcileContext;
+  const context = workspaceContext({ store, clock, sources, rules: RULES, ...more });
   const processor = createProcessor(context, createBatchContexts(context), { isSuspected: () => isSuspected });
   return { processor, pending: () => pendingDeliveries(store.query, 100, 1024 * 1024) };
 }

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { DatabaseFault } from '../../../../src/platform/database/database-fault.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
-import { type LogFields, silentLogger, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
+import { type LogFields, silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { blankEntity, findEntities, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { changesInState } from '../../../../src/store/changes/outbox-rows.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
@@ -12,23 +12,24 @@ import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../../src/sync/reconcile/apply-batch.ts';
 import {
-  createBatchContexts,
   createRules,
   type GuardLimits,
   PLAIN_RULES,
   type ReconcileConnection,
-  type ReconcileContext,
   type Rules,
   type RulesInput,
   type WorkerTranslator,
 } from '../../../../src/sync/reconcile/context.ts';
+import { createBatchContexts } from '../../../../src/sync/reconcile/process.ts';
 import { createReevaluation, rulesEvaluatedBy } from '../../../../src/sync/reconcile/reconcile.ts';
+import type { WorkspaceContext } from '../../../../src/sync/workspace-context.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
 import { nextTurnOfLoop } from '../../../support/harness/statements.ts';
 import { type OpenedStore, openStore } from '../../../support/harness/store.ts';
+import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 import { batchContext, RULES, SOURCES, START, saidOf, TRACKER } from '../../../support/rows/batches.ts';
 import { pull, workItem } from '../../../support/rows/items.ts';
@@ -59,8 +60,8 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await nextTurnOfLoop();
 }
 
-const reevaluated = (parts: Pick<ReconcileContext, 'store' | 'logger' | 'rules' | 'sources' | 'outbox'>) =>
-  ({ ...parts, clock: createTravellingClock(), meter: silentMeter, usedShare: () => 0 }) as unknown as ReconcileContext;
+const reevaluated = (parts: Pick<WorkspaceContext, 'store' | 'logger' | 'rules' | 'sources' | 'outbox'>) =>
+  workspaceContext({ ...parts, clock: createTravellingClock() });
 
 test('finishes the current batch when it stops, and starts no other', async () => {
   const store = await withDelivery(LARGE);
