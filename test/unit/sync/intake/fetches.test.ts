@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Connection, Connector, Fetched, LinkedStatus } from '../../../../src/connectors/connector.ts';
+import type { Connection, Connector, Fetched } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
@@ -189,9 +189,7 @@ test('records a failure and retries with growing pauses', async () => {
 });
 
 test.each([
-  ['not_found', 5],
   ['forbidden', 5],
-  ['refused', 5],
   ['unauthorized', 58],
 ] as const)('after %s, requests an object %i times in two days, and again after a restart', async (code, times) => {
   const fetch = () => Promise.reject(fail(code));
@@ -214,24 +212,6 @@ test.each([
   expect(again.requested).toHaveLength(1);
   expect(again.fetches.failureOf('notes')?.code).toBe(times === 5 ? undefined : code);
   await again.fetches.stop();
-});
-
-test('remembers the latest 100 objects that fail again and again', async () => {
-  const attempts: string[] = [];
-  const { clock, fetches, request } = await bench(({ key }) => {
-    attempts.push(key);
-    return Promise.reject(new SyncError('answer_malformed', key));
-  });
-  for (let object = 0; object < 200; object++) await request(`object ${object}`);
-  fetches.start();
-  await clock.advance(60_000);
-  await fetches.stop();
-  const latest = [...new Set(attempts.toReversed())];
-  // Failures are stored side by side, so the first one that is remembered is about the hundredth.
-  const first = latest.indexOf(fetches.failureOf('notes')?.message ?? '');
-  expect(latest).toHaveLength(200);
-  expect(first).toBeGreaterThan(50);
-  expect(first).toBeLessThan(150);
 });
 
 test.each([
@@ -324,7 +304,6 @@ test('aborts the running fetch on stop, waits for it and keeps its request', asy
 
 describe('pauses of a connection', () => {
   const { signal } = new AbortController();
-  const STATUS = [{ key: '1' } as ItemReference, {} as LinkedStatus, signal] as const;
   /** A limit that worksync applied; with a status, one that the vendor reported. */
   const limit = (retryAfter?: number, status?: number) =>
     new SyncError('rate_limited', 'slow', {
@@ -371,21 +350,13 @@ describe('pauses of a connection', () => {
 
   /** Returns a recorded connection whose requests end like `call`, and its pauses. */
   function recorded(call: () => Promise<string>) {
-    const operations = {
-      units: call,
-      identify: call,
-      hooks: { states: call },
-      status: { right: 'to write', write: call },
-    };
     const pauses = createPauses(createTravellingClock());
-    const connection = recordRateLimits(operations as unknown as Connection, 'notes', pauses);
+    const connection = recordRateLimits({ units: call, identify: call } as unknown as Connection, 'notes', pauses);
     return { connection, left: () => [pauses.left('notes', 'poll'), pauses.vendorLimitLeft('notes')] };
   }
 
   test.each<[string, SyncError, number, (connection: Connection) => unknown]>([
     ['reported limit for the id of a name', REPORTED, 9_000, ({ identify }) => identify?.('acme', signal)],
-    ['reported limit for webhooks', REPORTED, 9_000, ({ hooks }) => hooks?.states('https://here.example', signal)],
-    ['reported limit for the write of a status', REPORTED, 9_000, ({ status }) => status?.write(...STATUS)],
     ['limit before any request was sent', limit(3_000), 0, ({ units }) => units(signal)],
     ['failure of another kind', DOWN, 0, ({ units }) => units(signal)],
   ])('records, after a %s, its pause', async (_name, error, expected, call) => {
@@ -397,8 +368,6 @@ describe('pauses of a connection', () => {
 
 test.each([
   ['unreachable', 40],
-  ['server_failed', 40],
-  ['outcome_unknown', 40],
   ['answer_malformed', 200],
 ] as const)('after %s of each of 40 objects, sends at most %i requests in five minutes', async (code, most) => {
   const { clock, fetches, request, requested } = await bench(() => Promise.reject(fail(code)));

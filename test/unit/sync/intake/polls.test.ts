@@ -6,7 +6,6 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { type Meter, silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import { requestBackfill } from '../../../../src/store/connections/backfills.ts';
 import type { PollState, Walk } from '../../../../src/store/connections/unit-states.ts';
 import type { Store } from '../../../../src/store/database.ts';
@@ -16,9 +15,8 @@ import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
 import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from '../../../../src/sync/intake/poll-walk.ts';
 import { createPolls } from '../../../../src/sync/intake/polls.ts';
 import { startJobs } from '../../../support/fakes/timetable.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
 
 type Page = Extract<PollPage, { outcome: 'page' }>;
@@ -103,9 +101,6 @@ describe('the watermark', () => {
     ['moves with the last page', {}, fresh, { newest: at(-5) }, { watermark: at(-5) }],
     ['stays while pages are left', before, fresh, { newest: at(-5), next: '2' }, { ...before, walk }],
     ['keeps a higher time', before, { ...later, candidate: at(-5) }, { newest: at(-30) }, { watermark: at(-5) }],
-    ['takes a higher time', {}, { ...later, candidate: at(-30) }, { newest: at(-5) }, { watermark: at(-5) }],
-    ['never moves back', { watermark: at(-1) }, fresh, { newest: at(-50) }, { watermark: at(-1) }],
-    ['stays after an empty page without a time', before, fresh, {}, before],
     ['may be a little ahead of the local clock', {}, fresh, { newest: at(5) }, { watermark: at(5) }],
     ['is limited to the local clock if it is far ahead', {}, fresh, { newest: at(5.1) }, { watermark: at(0) }],
     ['is not moved by text that is no time', before, fresh, { newest: 'soon' }, before],
@@ -147,10 +142,6 @@ describe('the validator', () => {
     const state: PollState = { etag: 'old', watermark: at(-1) };
     expect(positionOf('u', state, fresh)).toEqual({ ...position, etag: 'old' });
     expect(positionOf('u', state, later)).toEqual({ ...position, page: '2' });
-  });
-
-  test('of an earlier walk is removed if the last walk had none', () => {
-    expect(afterPage({ etag: 'old' }, fresh, found(), 'digest', NOW).etag).toBeUndefined();
   });
 });
 
@@ -202,12 +193,11 @@ describe('a stored walk', () => {
 
 describe('a walk', () => {
   test('stores each page with the position after it, and moves the watermark with the last', async () => {
-    const answers = [
+    const all = await bench([
       page('one', { next: '2', newest: at(-1), etag: '"e1"' }),
       page('two', { next: '3', newest: at(-2) }),
       page('three', { newest: at(-3) }),
-    ];
-    const all = await bench(answers);
+    ]);
     await all.polls.pollNow();
     const row = { connection: 'notes', source: 'poll', event: 'list', state: 'pending' };
     expect(await inboxOf(all.store)).toMatchObject(['one', 'two', 'three'].map((body) => ({ ...row, body })));
@@ -216,11 +206,6 @@ describe('a walk', () => {
     ]);
     expect(all.pages()).toEqual([undefined, '2', '3']);
     expect([all.counts, all.notifications()]).toEqual([['polls_total notes complete'], 3]);
-    // Pages of the first walk are an import, and later ones are not.
-    answers.push(page('four'));
-    await all.polls.pollNow();
-    const keys = (await inboxOf(all.store)).map(({ delivery_key }) => delivery_key.split(':')[0]);
-    expect(keys).toEqual(['import', 'import', 'import', 'poll']);
   });
 
   test('without a change stores only the time, and notifies nothing', async () => {
@@ -260,7 +245,7 @@ describe('a walk', () => {
     expect(await all.bodies()).toEqual(['A', 'B', 'A']);
   });
 
-  test.each([1, 2, 3, 7, 100])('over a circle of %i pages ends, keeps the pages, and begins again', async (length) => {
+  test.each([1, 7])('over a circle of %i pages ends, keeps the pages, and begins again', async (length) => {
     const all = await bench((_, count) => page(`page ${count}`, { next: `token-${count % length}` }));
     await all.polls.pollNow();
     const before = all.requested.length;
@@ -409,10 +394,7 @@ describe('a failure', () => {
   test.each([
     ['server_failed', ['a', 'b', 'c'], ['a']],
     ['not_found', ['a', 'b', 'c'], []],
-    ['forbidden', ['a', 'b', 'c'], []],
-    ['scope_rebound', ['a', 'b', 'c'], []],
     ['feature_off', ['a', 'b', 'c'], []],
-    ['consent_needed', ['a'], []],
     ['disk_full', ['a'], ['a', 'b', 'c']],
     ['unauthorized', ['a'], []],
   ] as const)('%s: polls %j at first, %j before the schedule, and all by it', async (code, first, again) => {
@@ -442,44 +424,6 @@ describe('a failure', () => {
     expect(requested).toHaveLength(3);
     expect(await activity()).toMatchObject({ failure: null, switchedOff: [] });
   });
-
-  test('is not retried after another cycle', async () => {
-    const { polls, clock, requested } = await bench([fail('server_failed')]);
-    await polls.pollNow();
-    await polls.pollNow();
-    await clock.advance(9 * MINUTE);
-    expect([requested.length, clock.pending]).toEqual([2, 0]);
-  });
-
-  test('of any statement does not prevent the end of a poll, nor leave an unhandled rejection', async () => {
-    const wrong = (units?: Parts['units']) =>
-      wrongWhereStatementsFail(
-        async (store) => {
-          const vendor = [page('one', { next: '2', newest: at(-1), etag: '"e1"' }), fail('not_found')];
-          const { polls } = await bench(vendor, { store, ...(units && { units }) });
-          return async () => {
-            await polls.pollNow();
-            await polls.stop();
-          };
-        },
-        { inParts: true, isQuiet: true },
-      );
-    expect([await wrong(), await wrong(() => Promise.reject(fail('not_found')))]).toEqual([[], []]);
-  });
-
-  test('to list the units has a row of its own, which is removed later', async () => {
-    let fails = true;
-    const units = async () => {
-      if (fails) throw fail('unreachable');
-      return [];
-    };
-    const { polls, rows, clock } = await bench([], { units });
-    await polls.pollNow();
-    expect(await rows()).toMatchObject([{ connection: 'notes', unit: '*', error: 'unreachable: no' }]);
-    fails = false;
-    await clock.advance(2_500);
-    expect([await rows(), clock.pending]).toEqual([[], 0]);
-  });
 });
 
 describe('a stop', () => {
@@ -498,25 +442,9 @@ describe('a stop', () => {
     await stopped;
     expect([pages(), await bodies()]).toEqual([[undefined], ['one']]);
   });
-
-  test('aborts the running request, and records no failure', async () => {
-    const { clock, rows, start } = await bench(
-      (_position, _count, signal) =>
-        new Promise((_resolve, reject) => {
-          signal.addEventListener('abort', () => reject(new SyncError('aborted', 'stopping')));
-        }),
-      { schedule: { everyMs: MINUTE } },
-    );
-    const stop = start();
-    await clock.advance(0);
-    await stop();
-    expect([await rows(), clock.pending]).toEqual([[], 0]);
-  });
 });
 
 describe('a backfill', () => {
-  const MINUTE = 60_000;
-
   /** Returns a function that reads one page of a backfill of one unit. */
   async function backfill(
     store: Store,
@@ -549,25 +477,6 @@ describe('a backfill', () => {
 
   const PAGE = { event: 'list', body: Buffer.from('one') };
 
-  test('finishes a unit whose pages form a circle with an error, and keeps the pages', async () => {
-    const store = await openTestStore();
-    const clock = createTravellingClock();
-    let count = 0;
-    const circle = async () => ({ ...PAGE, body: Buffer.from(`${count}`), next: ['A', 'B'][count++ % 2] as string });
-    const course = await backfill(store, circle, clock);
-    await course(async () => {
-      for (let page = 0; page < 20; page++) {
-        await clock.advance(MINUTE);
-        await store.query.updateTable('inbox').set({ state: 'applied' }).execute();
-      }
-    });
-    expect((await rows(store))[0]).toMatchObject({
-      error: expect.stringMatching(/^list_endless: /),
-      finished_at: expect.any(Number),
-    });
-    expect(await inboxOf(store)).toHaveLength(4);
-  });
-
   test.each([
     ['retries a temporary failure', 'server_failed', 'server_failed: down', false],
     ['retries a failure that a person must resolve', 'unauthorized', 'unauthorized: down', false],
@@ -578,47 +487,6 @@ describe('a backfill', () => {
     await (await backfill(store, () => Promise.reject(new SyncError(code, 'down'))))();
     const [row] = await rows(store);
     expect([row?.error, row?.finished_at !== null]).toEqual([error, isOver]);
-  });
-
-  test.each([
-    ['while it waited', async (clock: TravellingClock) => clock.jumpWall(-50 * MINUTE), 1],
-    ['before the process began', async () => undefined, 0],
-  ])('does not wait for an old time after the clock was set back %s', async (_what, meanwhile, begun) => {
-    const store = await openTestStore();
-    const requested: number[] = [];
-    const clock = createTravellingClock();
-    const course = await backfill(
-      store,
-      async () => {
-        requested.push(clock.elapsed());
-        if (requested.length === begun) throw new SyncError('server_failed', 'down', { retryAfter: 5 * MINUTE });
-        return PAGE;
-      },
-      clock,
-    );
-    if (begun === 0)
-      await store.query
-        .updateTable('backfills')
-        .set({ not_before: clock.now() + 50 * MINUTE })
-        .execute();
-    await course(async () => {
-      await meanwhile(clock);
-      await clock.advance(6 * MINUTE);
-    });
-    expect(requested.length).toBe(begun + 1);
-  });
-
-  test('waits on stop for the page that is being read', async () => {
-    const store = await openTestStore();
-    const page = Promise.withResolvers<typeof PAGE>();
-    let hasEnded = false;
-    const end = (await backfill(store, () => page.promise))().then(() => {
-      hasEnded = true;
-    });
-    for (let turn = 0; turn < 50; turn++) await yieldToEventLoop();
-    expect(hasEnded).toBe(false);
-    page.resolve(PAGE);
-    await end;
   });
 
   test('stores nothing of a page that it read after the loss of the workspace', async () => {

@@ -16,7 +16,6 @@ import type { Installation } from '../../../../src/store/installation/installati
 import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../../src/store/quota/ledger.ts';
 import { type RetainedWorkspace, retentionJob } from '../../../../src/sync/intake/retention.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 import { openTestInstallation } from '../../../support/harness/store.ts';
 
@@ -196,18 +195,4 @@ test('purges the others after a failure of one, and nothing after a stop', async
   open[0] = { ...first, store: { ...first.store, commitRelaxed } };
   await run();
   expect(purged).toEqual([['1', 1]]);
-});
-
-test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
-  const wrong = await wrongWhereStatementsFail(
-    async (store) => {
-      for (const age of [20, 100]) await addDelivery(store, `${age}`, NOW - age * DAY);
-      await addRequestAt(store, NOW - 20 * DAY);
-      await addQuotaUse(store.query, NOW - 9 * DAY, 'mirror', 0);
-      await addLink(store, 'old', NOW - 2 * DAY, 'gone');
-      return retentionOf(store);
-    },
-    { inParts: true, isQuiet: true },
-  );
-  expect(wrong).toEqual([]);
 });

@@ -1,17 +1,13 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Redelivery } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { postgresFaultOf } from '../../../../src/platform/database/database-fault.ts';
 import { createServer } from '../../../../src/platform/http/server.ts';
 import { sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
-import type { Store } from '../../../../src/store/database.ts';
 import type { Appended, NewDelivery } from '../../../../src/store/deliveries/append-deliveries.ts';
-import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/store/meta.ts';
-import type { Sql } from '../../../../src/store/workspace-scope.ts';
 import { createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
 import { type Receiver, webhookRoutes } from '../../../../src/sync/intake/webhook-routes.ts';
@@ -230,48 +226,16 @@ test('requests no redelivery while the vendor limits the connection', async () =
   expect(cursors).toHaveLength(2);
 });
 
-test('logs once why redelivery is not requested for every delivery', async () => {
-  const cut = 'this server does not filter';
-  const answers = [cut, cut, undefined, cut].map((each) => ({ requested: 0, cursor: '', cut: each }));
-  const all = await watching(answers);
-  for (const _ of answers) await all.round();
-  expect(all.warnings.map(({ reason }) => reason)).toEqual([cut, cut]);
-});
-
-test('forgets the cursor of a connection that is no longer configured', async () => {
-  const all = await watching([{ requested: 0, cursor: 'one' }]);
-  await all.round();
-  await forgetOtherRedeliveryCursors(all.store.query, ['notes']);
-  expect(await redeliveryCursor(all.store.query, 'notes')).toBe('one');
-  await forgetOtherRedeliveryCursors(all.store.query, []);
-  expect(await redeliveryCursor(all.store.query, 'notes')).toBeUndefined();
-});
-
 describe('the group commit of deliveries', () => {
   type StoreOptions = NonNullable<Parameters<typeof openTestStore>[0]>;
 
   interface Parts extends StoreOptions {
     readonly wakeSignal?: ReturnType<typeof createWakeSignal>;
     readonly mostPending?: number;
-    readonly checkFileReplaced?: Store['checkFileReplaced'];
-    /** Errors of the first statements. */
-    readonly failures?: unknown[];
-  }
-
-  function failingAtFirst(sql: Sql, failures: unknown[]): Sql {
-    const executeQuery: Sql['executeQuery'] = (...args) =>
-      failures.length > 0 ? Promise.reject(failures.shift() as Error) : sql.executeQuery(...args);
-    return new Proxy(sql, {
-      get(target, name) {
-        if (name === 'executeQuery') return executeQuery;
-        const value: unknown = Reflect.get(target, name, target);
-        return typeof value === 'function' ? value.bind(target) : value;
-      },
-    });
   }
 
   /** Opens a store and the collector of its inbox, and counts the statements that store deliveries. */
-  async function bench({ onStatement, steps, failures = [], ...parts }: Parts = {}) {
+  async function bench({ onStatement, steps, wakeSignal = createWakeSignal(), mostPending }: Parts = {}) {
     let inserts = 0;
     const store = await openTestStore({
       ...(steps && { steps }),
@@ -281,9 +245,8 @@ describe('the group commit of deliveries', () => {
       },
     });
     const clock = createTravellingClock();
-    const { checkFileReplaced = store.checkFileReplaced, wakeSignal = createWakeSignal(), mostPending } = parts;
-    const query = failingAtFirst(store.query.whole, failures);
-    const groupCommit = createGroupCommit({ query, checkFileReplaced }, clock);
+    const { checkFileReplaced } = store;
+    const groupCommit = createGroupCommit({ query: store.query.whole, checkFileReplaced }, clock);
     const collector = createCollector({ store, clock }, groupCommit, wakeSignal, mostPending);
     const append = async (key: string, body = Buffer.from('body')) => {
       const delivery = { connection: 'notes', key, source: 'webhook' as const, event: 'note', body };
@@ -293,22 +256,6 @@ describe('the group commit of deliveries', () => {
   }
 
   const keys = (count: number) => Array.from({ length: count }, (_, index) => `key-${index}`);
-
-  test('rejects the waiting appends if the database closes, without an unhandled rejection', async () => {
-    const { store, append } = await bench();
-    // Awaited from the start, because over a network the appends fail before the database is closed.
-    const waiting = Promise.allSettled(['a', 'b', 'c'].map((key) => append(key)));
-    await store.close();
-    // Another, unhandled rejection would fail the test, because it ends the process.
-    for (const each of await waiting) expect(each).toMatchObject({ status: 'rejected', reason: { name: 'SyncError' } });
-  });
-
-  test('stores deliveries although the server ended their statement because of a deadlock', async () => {
-    const deadlock = postgresFaultOf(Object.assign(new Error('deadlock detected'), { code: '40P01' }), 'server');
-    const { store, append } = await bench({ failures: [deadlock] });
-    expect(await Promise.all(['a', 'b'].map((key) => append(key)))).toEqual(['new', 'new']);
-    expect(await inboxOf(store)).toHaveLength(2);
-  });
 
   test('commits deliveries that arrive together in one commit, and acknowledges them only after it', async () => {
     const steps: string[] = [];
@@ -337,18 +284,6 @@ describe('the group commit of deliveries', () => {
     // Over a socket a commit takes more turns, in which more arrive.
     expect(inserts()).toBeGreaterThan(ON_POSTGRES ? 3 : 5);
     expect(inserts()).toBeLessThan(20);
-  });
-
-  test('commits a single delivery without a wait for others', async () => {
-    let statements = 0;
-    const { append } = await bench({ onStatement: (text) => void (statements += text.includes('"inbox"') ? 1 : 0) });
-    await append('a');
-    statements = 0;
-    const stored = append('b');
-    // One turn in which another delivery might arrive, and some to start the statement.
-    for (let turn = 0; turn < 4; turn++) await yieldToEventLoop();
-    expect(statements).toBeGreaterThan(0);
-    await stored;
   });
 
   const LIMIT = 4 * 1024 * 1024;
