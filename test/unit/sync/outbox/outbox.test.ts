@@ -1,13 +1,11 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
-import type { TaskUpdate } from '../../../../src/model/task.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/meta.ts';
-import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
 import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import { createOutbox, sendRequest } from '../../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
@@ -15,7 +13,6 @@ import { createWorkspaceClient, type SendContext } from '../../../../src/workspa
 import { type Answer, added, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
-import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 
 const item = 'jira:cloud:issue:9';
@@ -119,66 +116,6 @@ async function setUp(links: number, answer?: Parameters<typeof outboxBench>[2], 
   };
 }
 
-const GONE = 't404';
-
-test('sends all pending changes, and later ones after a wake-up', async () => {
-  const { outbox, store, wakeSignal, inbox, writes, untilDone, clock } = await setUp(3, (taskId) =>
-    taskId === GONE ? { status: 404, json: { code: 404, message: 'no such task', errorCode: 'not_found' } } : added(1),
-  );
-  outbox.start();
-  outbox.start();
-  await untilDone();
-  await inbox.wait();
-  expect(writes()).toBe(3);
-  await store.commit((query) => enqueueReads(query, [`read:links:${GONE}`], clock.now()));
-  await clock.advance(1);
-  expect(await store.query.selectFrom('outbox').select('state').execute()).toEqual([{ state: 'pending' }]);
-  wakeSignal.notify();
-  await untilDone();
-  // A read makes no cache stale.
-  expect(writes()).toBe(3);
-  await outbox.stop();
-  expect(outbox.inFlight).toBe(0);
-});
-
-test('continues after the database failed for a while', async () => {
-  const { outbox, store, addLink, clock, untilDone, waiting } = await setUp(1);
-  await withoutTable(store.query.whole, 'outbox', async () => {
-    outbox.start();
-    await clock.advance(60_000);
-  });
-  expect(await waiting()).toBe(1);
-  await untilDone();
-  await withoutTable(store.query.whole, 'ledger', async () => {
-    await addLink(9, 60_000);
-  });
-  expect(await waiting()).toBe(1);
-  await untilDone();
-  await outbox.stop();
-});
-
-test.each([1, 2, 3, 4, 5])('updates a task once if the acknowledgement of commit %s is lost', async (lost) => {
-  let task = { taskId: 't1', key: 'T1', title: 'Door sticks', status: 'open' };
-  const written: unknown[] = [];
-  const { outbox, clock, store, untilDone, lostAcks } = await setUp(0, (_, { method, body }) => {
-    if (method === 'PUT') written.push((task = { ...task, ...(body as object) }).status);
-    return { status: 200, json: task };
-  });
-  const [name, now] = [entity.taskUpdate('t1'), clock.now()];
-  await store.commit(async (query) => {
-    await saveTask(query, { ...task, source: 'api' } as never, now);
-    const desired = JSON.stringify({ status: 'review', from: 'open' } satisfies TaskUpdate);
-    await saveEntity(query, blankEntity(name, 'task_update', { task_id: 't1', desired }));
-    const times = { since: now, due: now, weight: 1, waiting: [] };
-    await addDifference(query, { entity: name, kind: 'task_update', lane: 'status', effect: 'status', ...times });
-  });
-  lostAcks.add(lost);
-  outbox.start();
-  await untilDone();
-  await outbox.stop();
-  expect(written).toEqual(['review']);
-});
-
 test.each([1, 2, 3, 4, 5])('sends each change once if the acknowledgement of commit %s is lost', async (lost) => {
   const sent: string[] = [];
   const { outbox, clock, untilDone, lostAcks, throttle } = await setUp(2, (taskId) => {
@@ -248,10 +185,7 @@ const requestWith = (answer: Answer | undefined) => async (store: Store) => {
 
 test.each<[what: string, answer: Answer | undefined]>([
   ['answered', added(1)],
-  ['refused', REFUSED],
   ['limited', LIMITED],
-  ['refused for its key', REFUSED_KEY],
-  ['failed', FAILED],
   ['not answered', undefined],
 ])('stores the end of a request that was %s together with the outcome of its change', async (_what, answer) => {
   expect(await remainsOf(requestWith(answer))).toEqual([]);
@@ -312,20 +246,6 @@ test.each<[what: string, answer: Answer]>([
   expect(breaker.sinceFailure(linkOf(1))).toMatchObject({ othersAnswered: true, othersWritten: what === 'success' });
 });
 
-test.each([
-  ['answered', added(1)],
-  ['not answered', undefined],
-])(
-  'does not delay the stop of the throttle by a request that was %s if its end cannot be stored',
-  async (_what, answer) => {
-    const store = await openTestStore();
-    const { send, throttle } = await outboxBench(store, 1, () => answer);
-    await withoutTable(store.database, 'requests', () => send(linkOf(1)));
-    await throttle.stop();
-    expect(await store.query.selectFrom('outbox').select('state').execute()).toEqual([{ state: 'sending' }]);
-  },
-);
-
 /** Returns the HTTP requests that the client sends. */
 async function sentBy(action: PreparedRequest['action'], parts: Partial<PreparedRequest>) {
   const requests: object[] = [];
@@ -348,13 +268,9 @@ test.each<
 >([
   ['read-tasks', { body: { cursor: 'c', began: 1, seen: [] } }, 'GET', /\/tasks\?all=true&cursor=c$/],
   ['read-tasks', { body: { limit: 5_000, first: 50 } }, 'GET', /\/tasks\?all=true&limit=5000$/],
-  ['read-pull-requests', { body: { cursor: 'c' } }, 'GET', /\/pull-request-records\?limit=100&cursor=c$/],
-  ['read-pull-requests', { body: { limit: 5_000 } }, 'GET', /\/pull-request-records\?limit=5000$/],
   ['read-records', { body: { headBranch: 'b' } }, 'GET', /\/pull-request-records\?limit=100&headBranch=b$/],
-  ['attach-document', { taskId: 't1', body: { documentId: 'd1' } }, 'POST', /t1/, { documentId: 'd1' }],
   ['remove-link', { taskId: 't1', body: { workItemId: 'w1' } }, 'DELETE', /\/tasks\/t1\/work-items\/w1$/],
   ['create-task', { body: { kind: 'idea', title: 'a' } }, 'POST', /\/ideas$/, { title: 'a' }],
-  ['create-task', { body: { kind: 'bug', title: 'a' } }, 'POST', /\/bugs$/, { title: 'a' }],
   ['create-task', { body: { title: 'a' } }, 'POST', /\/bugs$/, { title: 'a' }],
 ])('sends %s of %j to its route', async (action, parts, method, path, body) => {
   const [request, ...others] = await sentBy(action, parts);

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
 import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
+import { type EntityRow, findEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, type OutboxRow } from '../../../../src/store/changes/outbox-rows.ts';
 import { requestsOfItems } from '../../../../src/store/changes/requests.ts';
 import { TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
@@ -23,7 +23,7 @@ import { type SettleContext, settle } from '../../../../src/sync/outbox/settle.t
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
-import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
+import { differs, waits } from '../../../support/rows/changes.ts';
 import {
   ABSENT,
   ABSENT_ROUTE,
@@ -85,7 +85,6 @@ describe('an answered write', () => {
 
   it.each([
     ['the answer', 0, undefined, NOW + 2_400],
-    ['the answer, later with a used quota', 0.5, undefined, NOW + 3_900],
     ['the answer, just before the end of the promised visibility', 0, 9_000, NOW + 8_500],
   ])('is debounced again from %s', async (_what, usedShare, visibility, due) => {
     const { query, prepared } = await inFlight(record);
@@ -121,7 +120,6 @@ describe('an answered write', () => {
     [true, 'a repeated addition comes back with its first id', { action: 'add-link' }, 'w1'],
     [false, 'it comes back with another id', { action: 'add-link' }, 'w2'],
     [false, 'worksync removed the link meanwhile', { action: 'remove-link' }, 'w1'],
-    [false, 'worksync never added the link before', null, 'w1'],
   ])(
     'shows that the server recognises repeated links: %j, if %s',
     async (isIdempotent, _claim, earlier, workItemId) => {
@@ -132,26 +130,6 @@ describe('an answered write', () => {
       expect(await linksAreIdempotent(query)).toBe(isIdempotent);
     },
   );
-
-  it('returns the receipt times of its deliveries, and keeps later deliveries pending', async () => {
-    const waiting = JSON.stringify([30, 40].map((at) => ({ id: at, at })));
-    const { query, prepared } = await inFlight(record, { waiting });
-    await changeMeanwhile(query, { ...record, desired: '{"a":2}' }, 1_500);
-    expect(await settle(query, prepared, {}, CONTEXT)).toEqual([30, 40]);
-    expect(await settle(query, { ...prepared, waiting: 1 }, {}, CONTEXT)).toEqual([1_500]);
-  });
-
-  it('restores no entity that was removed meanwhile, and still appends its answer', async () => {
-    const { store, query, prepared } = await inFlight(link);
-    await forgetEntity(query, LINK);
-    await settle(query, prepared, {}, CONTEXT);
-    expect(await findChange(query, LINK)).toBeUndefined();
-    expect(await settle(query, prepared, {}, CONTEXT)).toEqual([]);
-    expect(await findEntity(query, LINK)).toBeUndefined();
-    expect((await inboxOf(store)).map(({ event, received_at }) => [event, received_at])).toEqual(
-      Array(2).fill(['add-link', NOW]),
-    );
-  });
 });
 
 describe('an answered read', () => {
@@ -200,21 +178,6 @@ test('a list continues after the process died between two pages', async () => {
   expect((await take(query)).body).toEqual(body);
 });
 
-test('stores an answered request in the history, with its deliveries and the time of each step', async () => {
-  const { query, prepared } = await inFlight(link, { waiting: '[{"id":7,"at":100},{"id":8,"at":100}]' });
-  await settle(query, prepared, { workItemId: 'w', url: 'u' }, { ...CONTEXT, status: 201 });
-  const rows = await requestsOfItems(query, [ITEM], 9);
-  expect(rows).toMatchObject([
-    {
-      ...{ entity: LINK, item_key: ITEM, task_id: 't1', action: 'add-link', lane: 'link', deliveries: '[7,8]' },
-      ...{ since: CAME, due: DUE, asked_at: SENT_AT, slot_at: SENT_AT, sent_at: SENT_AT, completed_at: NOW },
-      ...{ status: 201, outcome: 'answered', error: null, attempt: 1 },
-    },
-  ]);
-  const stored = await query.selectFrom('inbox').select('delivery_key').executeTakeFirstOrThrow();
-  expect(stored.delivery_key).toBe(`answer:${rows[0]?.answer}`);
-});
-
 test.each([
   ['refused', REFUSED, 'held', 422],
   ['outcome_unknown', LOST, 'again', null],
@@ -238,14 +201,11 @@ describe('a page without a cursor', () => {
   it.each<[what: string, answer: ListAnswer, length: number, place: ListPosition, expected: object]>([
     ['of an unusual length is complete', {}, 7, {}, ended(true)],
     ['that says that it is the last is complete, whatever its length', { isLast: true }, 50, {}, ended(true)],
-    ['that says that it is not the last is incomplete', { isLast: false }, 7, {}, ended(false)],
     ['with an unreadable element is incomplete', { isLast: true, unreadable: 1 }, 7, {}, ended(false)],
     ['of exactly 50 that does not say that it is the last is read a second time', { isLast: null }, 50, {}, repeated],
     ['read a second time with as many elements is complete', {}, 50, SECOND, ended(true, 500)],
-    ['read a second time with more elements is complete', {}, 73, SECOND, ended(true, 500)],
     ['read a second time and cut at another limit is incomplete', {}, 1_000, SECOND, ended(false, 500)],
     ['at the end of several pages is complete', { nextCursor: null }, 3, LAST, ended(true, 500)],
-    ['at the end of several pages that may be cut itself is incomplete', {}, 50, LAST, ended(false, 500)],
   ])('%s', (_what, answer, length, place, expected) => {
     expect(page(answer, length, place)).toEqual(expected);
   });
@@ -328,23 +288,17 @@ describe('a failed write', () => {
   it.each<Case>([
     ['link without an answer', link, LOST, {}, again({ open: true, attempts: 1, ...dueIn(2_000) })],
     ['link after a failure of the server', link, failed('server_failed', 500, 'internal'), {}, again({ open: true })],
-    ['link with a malformed answer', link, failed('answer_malformed', 201), {}, again({ open: true })],
-    ['link with an answer too large', link, failed('answer_too_large', 200), {}, again({ open: true })],
     ['link with a rate limit', link, LIMITED, {}, again({ open: false, attempts: 0, ...dueIn(0) })],
     ['link that was refused', link, REFUSED, {}, held({ open: false, attempts: 0, sent_at: null })],
     ['link that was never sent', link, NEVER_SENT, {}, held({ open: false })],
     ['link that a proxy refused', link, ABSENT_ROUTE, {}, again({ open: false })],
     ['link to a missing task', link, ABSENT, {}, held()],
-    ['removal that a proxy refused', removal, ABSENT_ROUTE, {}, again({ open: false })],
     ['link in a full workspace', link, FULL, {}, again({ open: false, attempts: 1 })],
-    ['task in a full workspace', newTask, FULL, {}, again({ open: false, attempts: 1 })],
     ['fifth in a full workspace', link, FULL, { attempts: 4, ...AT_FAULT }, again({ attempts: 4, ...dueIn(30_000) })],
     ['task without an answer', newTask, LOST, {}, unknown(dueIn(SETTLE_AFTER))],
     ['task that was refused', newTask, REFUSED, {}, held()],
-    ['task with a rate limit', newTask, LIMITED, {}, again({ open: false, attempts: 0 })],
     ['second failure', link, LOST, { attempts: 1 }, again({ attempts: 2, ...dueIn(4_000) })],
     ['third failure', link, LOST, { attempts: 2 }, again({ attempts: 3, ...dueIn(30_000) })],
-    ['fourth failure, at fault', link, LOST, { attempts: 3, ...AT_FAULT }, again({ attempts: 4 })],
     ['fifth failure, at fault', link, LOST, { attempts: 4, ...AT_FAULT }, held({ attempts: 5, open: true })],
     ['fifth failure, perhaps not at fault', link, LOST, { attempts: 4 }, again({ attempts: 5 })],
     [
@@ -357,7 +311,6 @@ describe('a failed write', () => {
     ['seventh, while nothing succeeds', link, LOST, { attempts: 6 }, again({ attempts: 7, ...dueIn(30_000) })],
     ['failure in an outage', link, LOST, { attempts: 2, ...OUTAGE }, again({ attempts: 2, ...dueIn(0) })],
     ['third attempt that was not sent', link, UNREACHABLE, { attempts: 2 }, again({ attempts: 3, ...dueIn(30_000) })],
-    ['fourth attempt that was not sent', link, UNREACHABLE, { attempts: 3 }, again({ attempts: 3, ...dueIn(30_000) })],
     ['fifth attempt that was not sent', link, UNREACHABLE, { attempts: 4, ...AT_FAULT }, again({ attempts: 4 })],
     ['fifth failure, at fault in an outage', link, LOST, { attempts: 4, ...OUTAGE, ...AT_FAULT }, held()],
   ])('%s', async (_what, row, error, { attempts = 0, ...cause }, [outcome, change]) => {
@@ -402,13 +355,10 @@ describe('a failed read', () => {
   const PAGE_GONE = failed('refused', 400, 'invalid_request');
   it.each<[what: string, entity: string, sent: object | null, error: SyncError, left: object | undefined]>([
     ['without an answer', entityName.readTasks, null, LOST, { state: 'pending', sent: '{}', attempts: 5 }],
-    ['refused', entityName.readTasks, null, REFUSED, { state: 'pending', sent: '{}', attempts: 5 }],
     ['of a page', entityName.readPullRequests, { cursor: 'c' }, LOST, { sent: '{"cursor":"c"}', attempts: 5 }],
     ['of a refused page', entityName.readPullRequests, { cursor: 'c' }, PAGE_GONE, { sent: '{"restarts":1}' }],
     ['of a page refused thrice', entityName.readTasks, { cursor: 'c', restarts: 2 }, PAGE_GONE, undefined],
     ['of links of a missing task', entityName.readLinks('t1'), null, ABSENT, undefined],
-    ['of a missing document', entityName.readDocument('d1'), null, ABSENT, undefined],
-    ['of a missing task', entityName.readTask('t1'), null, ABSENT, undefined],
     ['of one task, refused by a proxy', entityName.readTask('t1'), null, failed('refused', 404), undefined],
     ['of one task, without an answer', entityName.readTask('t1'), null, LOST, { state: 'pending' }],
     ['of the tasks, answered with 404', entityName.readTasks, null, ABSENT, { state: 'pending' }],
@@ -424,7 +374,6 @@ describe('a failed read', () => {
 
   it.each([
     [entityName.readLinks('t1'), ABSENT, { workItems: [] }],
-    [entityName.readDocument('d1'), ABSENT, null],
     [entityName.readTask('t1'), ABSENT, null],
     // The list of tasks follows.
     [entityName.readTask('t1'), ABSENT_ROUTE, null],
@@ -533,19 +482,17 @@ describe('a refused read of the links of a task', () => {
   });
 });
 
-describe.each([409, 412])('a conflict with %i', (status) => {
-  it.each([
-    ['a record', record],
-    ['the removal of a link', removal],
-    ['the attachment of a document', attachment],
-  ])('of %s is repeated with pauses, and held after five in a row', async (_what, row) => {
-    const { query, prepared } = await inFlight(row, { attempts: 4 });
-    const conflict = failed('conflict', status, 'conflict');
-    expect(await settleFailure(query, prepared, conflict, CONTEXT)).toBe('again');
-    expect(await findChange(query, row.entity)).toMatchObject({ attempts: 1, not_before: NOW + 2_000 });
-    const last = { ...prepared, isConflicted: true };
-    expect(await settleFailure(query, last, conflict, CONTEXT)).toBe('held');
-  });
+it.each([
+  ['a record', record, 409],
+  ['a record', record, 412],
+  ['the removal of a link', removal, 409],
+  ['the attachment of a document', attachment, 412],
+])('a conflict of %s is repeated with pauses, and held after five in a row: %3$i', async (_what, row, status) => {
+  const { query, prepared } = await inFlight(row, { attempts: 4 });
+  const conflict = failed('conflict', status, 'conflict');
+  expect(await settleFailure(query, prepared, conflict, CONTEXT)).toBe('again');
+  expect(await findChange(query, row.entity)).toMatchObject({ attempts: 1, not_before: NOW + 2_000 });
+  expect(await settleFailure(query, { ...prepared, isConflicted: true }, conflict, CONTEXT)).toBe('held');
 });
 
 describe('a refused creation', () => {
@@ -576,12 +523,9 @@ describe('a refused creation', () => {
     expect((await findChange(query, TASK))?.error).toBe('conflict: why; sent again without labels, priority');
   });
 
-  it.each([
-    ['with 403', FORBIDDEN],
-    ['with 413', failed('refused', 413, 'payload_too_large')],
-  ])('%s shows nothing about its fields', async (_what, error) => {
+  it('with 403 shows nothing about its fields', async () => {
     const { query, prepared } = await inFlight(task);
-    await settleFailure(query, prepared, error, CONTEXT);
+    await settleFailure(query, prepared, FORBIDDEN, CONTEXT);
     expect((await findChange(query, TASK))?.error).not.toContain('sent again without');
   });
 
@@ -602,34 +546,15 @@ test('a refused page with a limit ends the list as incomplete', async () => {
   expect(pages.at(-1)).toMatchObject({ isEnd: true, isComplete: false });
 });
 
-test.each<[what: string, error: SyncError, fill: (query: Scope) => Promise<void>]>([
-  [
-    'a read of links',
-    INVALID,
-    async (query) => {
-      await waits(query, LINKS, { kind: 'read' });
-      for (const number of [1, 2, 3])
-        await differs(query, { ...link, entity: `${LINK}${number}` }, { not_before: NOW, awaits: 'links' });
-    },
-  ],
-  [
-    'a list of records',
-    ABSENT,
-    async (query) => {
-      await writeMeta(query, TASKS_READ, '1');
-      await waits(query, RECORDS, { kind: 'read' });
-      await differs(query, record, { not_before: NOW });
-    },
-  ],
-  ['a creation', INVALID, (query) => differs(query, newTask)],
-  ['a removal of a link', ABSENT, (query) => differs(query, removal)],
-])('stores the refusal of %s completely or not at all', async (_what, error, fill) => {
+test('stores the refusal of a read of links completely or not at all', async () => {
   const wrong = await wrongWhereStatementsFail(
     async (store) => {
       await configureLinks(store.query, true);
-      await store.commit(fill);
+      await waits(store.query, LINKS, { kind: 'read' });
+      for (const number of [1, 2, 3])
+        await differs(store.query, { ...link, entity: `${LINK}${number}` }, { not_before: NOW, awaits: 'links' });
       const prepared = { ...(await take(store.query)), isChecked: true };
-      return () => store.commit((query) => settleFailure(query, prepared, error, CONTEXT));
+      return () => store.commit((query) => settleFailure(query, prepared, INVALID, CONTEXT));
     },
     { isRepeatable: true },
   );

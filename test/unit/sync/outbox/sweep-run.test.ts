@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
-import { asSyncError, SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { workItemKey } from '../../../../src/model/item.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
@@ -17,7 +16,6 @@ import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.t
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
@@ -60,11 +58,9 @@ const entities = async (store: Store) => (await read(store)).map((row) => row.en
 const answerAll = ({ query }: Store) => query.deleteFrom('outbox').execute();
 
 it.each<[count: number, readsPerDay: number, when: Schedule]>([
-  [2, 4, { everyMs: 12 * HOUR }],
   // The fourth read would be at nine tenths of this interval.
   [3, 4, { everyMs: 20 * HOUR }],
   [4, 4, { everyMs: 20 * HOUR + 1 }],
-  [4, 4, { cron: '0 3 * * *' }],
   [4, 4, 'off'],
   [1, 0, { everyMs: DAY }],
 ])('requests %i reads in one run, at %i reads a day with the schedule %j', async (count, readsPerDay, when) => {
@@ -129,29 +125,6 @@ it('waits for the answer to its last read, and for the time between two reads', 
   stopping.abort();
   await running;
   expect(clock.pending).toBe(0);
-});
-
-it('requests no read, and stores no end, once the workspace is lost', async () => {
-  const stored = await openTestStore();
-  await linkTasks(stored, 1);
-  let isLost = true;
-  const commit: Store['commit'] = (work) =>
-    isLost ? Promise.reject(new SyncError('lease_lost', 'it was taken over')) : stored.commit(work);
-  const { clock, outbox, run } = jobOver({ ...stored, commit }, 'workspace.links');
-  const runFor = async (ms: number, running = run().catch(asSyncError)) => {
-    await clock.advance(ms);
-    return running;
-  };
-  expect(await runFor(0)).toMatchObject({ code: 'lease_lost' });
-  expect([await read(stored), await readSweepPosition(stored.query)]).toEqual([[], undefined]);
-  isLost = false;
-  const second = run().catch(asSyncError);
-  await clock.advance(0);
-  await outbox.wait();
-  await answerAll(stored);
-  isLost = true;
-  expect(await runFor(DAY, second)).toMatchObject({ code: 'lease_lost' });
-  expect(await readSweepPosition(stored.query)).toMatchObject({ read: 1, endedAt: null });
 });
 
 const RECORDS = [entity.readPullRequests];
@@ -222,7 +195,6 @@ describe('a route for records', () => {
         return jobOver(store, name).run;
       };
       expect(await remainsOf(getReady)).toEqual([]);
-      expect(await wrongWhereStatementsFail(getReady)).toEqual([]);
     },
   );
 });
