@@ -322,13 +322,10 @@ describe('a document', () => {
 
   it.each<[what: string, reported: object, known: object, hand: 'removed' | null, isRead: boolean]>([
     ['older than the attachment is ignored', { updatedAt: at(4) }, KNOWN, null, false],
-    ['with an older numeric time is ignored', { updatedAt: Date.parse(at(4)) }, KNOWN, null, false],
     ['of a removal by a person is applied', { updatedAt: at(6) }, DETACHED, 'removed', false],
     ['of a deletion is always applied', { updatedAt: at(4), isMissing: true }, { isMissing: true }, 'removed', false],
     ['of the same time causes a read', { updatedAt: at(5) }, KNOWN, null, true],
     ['without a time causes a read', {}, KNOWN, null, true],
-    ['with an unreadable time causes a read', { updatedAt: 'soon' }, KNOWN, null, true],
-    ['with a time of another type causes a read', { updatedAt: {} }, KNOWN, null, true],
   ])('that is attached: an event %s', async (_what, reported, known, hand, isRead) => {
     const store = await withDocument({ ...CLAIMED, known: JSON.stringify(KNOWN), known_at: 1 });
     const body = { documents: [{ documentId: 'd1', taskId: null, ...reported }] };
@@ -381,7 +378,6 @@ describe('a notice', () => {
     ['no key that is not a key of the workspace', 'BUG-1', { key: '@all' }],
     ['no key that is too long', 'BUG-1', { key: `${FORTY}1` }],
     ['the id of a task without a key,', 'BUG-1 and t2', { key: 't2' }],
-    ['a key of forty characters', `${FORTY} and BUG-1`, { key: FORTY }],
   ])('in a comment names %s of two tasks', async (_what, names, before) => {
     const store = await linked(STORY, before);
     await look(store, STORY, source({ comment: true }));
@@ -496,12 +492,6 @@ describe('a moved work item', () => {
     expect(await linksOf(store, FIXING)).toMatchObject([{ taskId: 't1', state: 'linked' }]);
     expect(await linksOf(store, LATE)).toEqual([]);
   });
-
-  it('loses its link if the text does not contain the former name any more', async () => {
-    const store = await moved();
-    await take(store, { ...FIXING, title: 'Fixes nothing', updatedAt: FIXING.updatedAt + 1_000 });
-    expect(await linkChanges(store)).toEqual([LINK]);
-  });
 });
 
 describe('records', () => {
@@ -526,18 +516,10 @@ describe('records', () => {
       });
     });
 
-    it('leaves out the fields that the item does not carry', () => {
-      const record = desiredRecord(pull({ state: undefined }), vendor());
-      const fields = ['provider', 'repoId', 'identifier', 'title', 'headBranch', 'baseBranch'];
-      expect(Object.keys(record ?? {}).toSorted()).toEqual(fields.toSorted());
-    });
-
     it.each([
       ['gone', { gone: true }],
       ['no title', { title: undefined }],
-      ['an empty title', { title: '' }],
       ['no head branch', { headBranch: undefined }],
-      ['no base branch', { baseBranch: undefined }],
     ])('is absent for an item that is incomplete: %s', (_, fields) => {
       expect(desiredRecord(pull(fields), vendor())).toBeUndefined();
     });
@@ -556,8 +538,6 @@ describe('records', () => {
     it.each([
       ['absent', undefined, undefined],
       ['null', null, ''],
-      ['empty', '', ''],
-      ['a text', 'Why', 'Why'],
     ])('has a description for one that is %s', (_, description, expected) => {
       expect(desiredRecord(pull({ description }), vendor())?.description).toBe(expected);
     });
@@ -570,14 +550,6 @@ describe('records', () => {
       expect(record?.title).toBe(expected);
       expect(record?.title.isWellFormed()).toBe(true);
       expect(record?.title.length).toBeLessThanOrEqual(255);
-    });
-
-    it('cuts a description of over 200 000 characters', () => {
-      const description = desiredRecord(pull({ description: '🐛'.repeat(150_000) }), vendor())?.description;
-      expect(description?.length).toBeLessThanOrEqual(200_000);
-      expect(description?.length).toBeGreaterThan(199_990);
-      expect(description?.isWellFormed()).toBe(true);
-      expect(description?.endsWith('…')).toBe(true);
     });
 
     it.each([
@@ -605,17 +577,12 @@ describe('records', () => {
     it.each<[what: string, desired: object, known: object, expected: string[]]>([
       ['an absent field', {}, { title: 'b', labels: ['x'] }, []],
       ['a field that is not known', { title: 'a' }, {}, ['title']],
-      ['false is a value', { draft: false }, {}, ['draft']],
       ['empty text, null', { description: '' }, { description: null }, []],
       ['empty text, absent', { description: '' }, {}, []],
-      ['null, empty text', { author: null }, { author: '' }, []],
       ['empty text, a text', { description: '' }, { description: 'x' }, ['description']],
-      ['null, a text', { author: null }, { author: 'mona' }, ['author']],
       ['lists, equal', { labels: ['a', 'b'] }, { labels: ['a', 'b'] }, []],
       ['lists are sets: order', { labels: ['a', 'b'] }, { labels: ['b', 'a'] }, []],
-      ['lists are sets: repeats', { labels: ['a', 'b'] }, { labels: ['b', 'a', 'b'] }, []],
       ['lists, one more', { labels: ['a', 'b'] }, { labels: ['a'] }, ['labels']],
-      ['an empty list, a list', { labels: [] }, { labels: ['a'] }, ['labels']],
       ['other spellings', { mergedAt: '2026-01-05T09:00:00Z' }, { mergedAt: '2026-01-05T09:00:00.000Z' }, []],
       ['an instant with offset', { createdAt: '2026-01-05T09:00:00Z' }, { createdAt: '2026-01-05T10:00:00+01:00' }, []],
       ['other instants', { mergedAt: '2026-01-05T09:00:00Z' }, { mergedAt: '2026-01-05T09:00:01Z' }, ['mergedAt']],

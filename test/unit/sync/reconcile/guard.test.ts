@@ -87,7 +87,6 @@ const task = (number: number) => ({
 
 describe('the guard of live changes', () => {
   it.each<[what: string, received: Received, isCounted: boolean]>([
-    ['a webhook', {}, false],
     ['a webhook after 15 minutes', { age: LIVE_FOR }, false],
     ['a webhook after more than 15 minutes', { age: LIVE_FOR + 1 }, true],
     ['a webhook that is replayed', { isReplayed: true }, true],
@@ -106,8 +105,6 @@ describe('the guard of live changes', () => {
     ['a pull request from the same repository', request(1, { isPublic: true }), false],
     ['a pull request from a fork', request(1, { isPublic: true, isFork: true }), true],
     ['a fork of a private repository', request(1, { isPublic: false, isFork: true }), false],
-    ['a fork of a member', request(1, { isPublic: true, isFork: true, isAuthorMember: true }), false],
-    ['a fork of a configured user', request(1, { isPublic: true, isFork: true, author: 'ada' }), false],
     ['an issue', issue(), false],
     ['an issue of a public project', issue({ isPublic: true }), true],
   ])('trusts authors as the rules for task states do: %s, counted %s', async (_what, item, isCounted) => {
@@ -163,9 +160,7 @@ describe('the guard of live changes', () => {
   it.each<[what: string, statuses: number, deliveries: readonly (readonly (readonly number[])[])[], held: number]>([
     ['one delivery', 2, [[[1, 2, 3]]], 1],
     ['several deliveries', 2, [[[1]], [[2]], [[3]]], 0],
-    ['one delivery within the limit', 2, [[[1, 2]]], 0],
     ['one delivery of many items, in several batches', 45, [UPTO_60], 15],
-    ['many deliveries of one item each', 45, UPTO_60.map((tasks) => [tasks]), 0],
   ])('counts status changes by %s', async (_what, statuses, deliveries, held) => {
     const { receive, drain, answer, changes } = await open({ ...LIMITS, creations: 999, statuses });
     const tasks = deliveries.flat(2).map(task);
@@ -220,21 +215,16 @@ describe('the effect of a change', () => {
   type Fields = Record<string, unknown> | undefined;
   it.each<[EntityKind, desired: Fields, known: Fields, effect: string | null]>([
     ['pull_request', open, undefined, 'creation'],
-    ['pull_request', closed, undefined, 'creation'],
     ['pull_request', closed, open, 'removal'],
-    ['pull_request', { state: 'declined' }, open, 'removal'],
     ['pull_request', { state: 'merged' }, open, null],
-    ['pull_request', { state: 'open', title: 'b' }, open, null],
     ['pull_request', { title: 'b' }, open, null],
     ['pull_request', open, closed, null],
-    ['pull_request', { state: 'merged' }, closed, null],
     ['pull_request', undefined, open, null],
     ['link', { url: 'u' }, undefined, 'creation'],
     ['link', undefined, { url: 'u' }, 'removal'],
     ['link', undefined, undefined, null],
     ['task', { title: 'a' }, undefined, 'creation'],
     ['task', { title: 'a' }, { title: 'a' }, null],
-    ['read', undefined, undefined, null],
   ])('%s: desired %o, known %o: %s', (kind, desired, known, effect) => {
     expect(effectOf(kind, desired, known)).toBe(effect);
   });
@@ -242,13 +232,9 @@ describe('the effect of a change', () => {
 
 describe('the surplus over a limit', () => {
   it.each([
-    [20, 20, 0, 0],
     [20, 21, 0, 1],
-    [20, 100, 0, 80],
     [20, 5, 15, 0],
     [20, 6, 15, 1],
-    [20, 3, 80, 3],
-    [0, 2, 0, 2],
     [20, 0, 99, 0],
     [Number.POSITIVE_INFINITY, 9_999, 9_999, 0],
   ])('limit %d, %d fresh, %d ahead: %d', (limit, fresh, ahead, surplus) => {
@@ -307,18 +293,5 @@ describe('the guard of waiting changes', () => {
     expect(refused).toMatchObject({ count: 3, samples: [{ entity: 'link:1', error: 'refused: no' }, {}, {}] });
     expect(await releaseHeld(store, { classes: ['refused', 'removals'], entities: ['link:3', 'link:3'] })).toBe(4);
     expect(await findChange(query, 'link:1')).toMatchObject({ state: 'pending', guard: 'confirmed', error: null });
-  });
-
-  it('releases thousands in chunks', async () => {
-    const statements: string[] = [];
-    const store = await openTestStore({ onStatement: (text) => statements.push(text) });
-    const { query } = store;
-    await store.commit(async (transaction) => {
-      for (let number = 1; number <= 1_200; number++) await add(transaction, 'link', number, 'removal');
-    });
-    await guardChanges(query, limits(0, 0));
-    statements.length = 0;
-    expect(await releaseHeld(store, { classes: ['removals'] })).toBe(1_200);
-    expect(statements.filter((text) => text.startsWith('update "outbox"'))).toHaveLength(3);
   });
 });

@@ -12,7 +12,6 @@ import type {
 } from '../../../../src/sync/reconcile/context.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/process.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
 import type { OpenedStore } from '../../../support/harness/store.ts';
@@ -196,8 +195,6 @@ type Work = (poisonMessages: PoisonMessages, store: OpenedStore) => Promise<unkn
 const begin: Work = (poisonMessages) => poisonMessages.markBusy();
 const end: Work = (poisonMessages) => poisonMessages.markIdle();
 const detect: Work = (poisonMessages) => poisonMessages.detect();
-const endUnstored: Work = (poisonMessages, { database }) =>
-  withoutTable(database, 'meta', () => poisonMessages.markIdle());
 const settle: Work = async (_, { query }) => {
   const [row] = await query.selectFrom('inbox').select('id').execute();
   await settleDeliveries(query, [{ id: row?.id as number, state: 'applied' }], 1);
@@ -209,7 +206,6 @@ test.each<[after: string, expected: boolean[], ...lives: Work[][]]>([
   ['a process that did no work, none', [false], []],
   ['a clean end, none', [false], [begin, end]],
   ['an unclean end that follows a clean one', [true], [begin, end, detect, begin]],
-  ['an end that could not be stored', [true], [begin], [endUnstored]],
 ])('suspects after %s: %j', async (_after, expected, ...lives) => {
   const { store, suspected } = await waiting(expected.length);
   for (const life of lives) {
@@ -217,15 +213,6 @@ test.each<[after: string, expected: boolean[], ...lives: Work[][]]>([
     for (const work of life) await work(poisonMessages, store);
   }
   expect(suspected(await startAfter(store))).toEqual(expected);
-});
-
-test('suspects no delivery before the detection, and detects once', async () => {
-  const { store, suspected } = await waiting(1);
-  const first = await startAfter(store);
-  await first.markBusy();
-  await first.detect();
-  expect(suspected(first)).toEqual([false]);
-  expect(suspected(suspicionOf(store))).toEqual([false]);
 });
 
 test('a clean end keeps the suspicion and the pause of a delivery that was not tried again', async () => {

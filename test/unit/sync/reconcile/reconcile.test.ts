@@ -103,16 +103,6 @@ test('waits while intake is crowded, for at most five seconds', async () => {
   expect(await states(store)).toEqual(['applied']);
 });
 
-test('stops waiting for a crowded intake when it is stopped', async () => {
-  const store = await withDelivery();
-  const clock = createTravellingClock();
-  const stage = reconcileOver(store, { translate, clock, isCrowded: () => true });
-  stage.start();
-  await clock.advance(10);
-  await stage.stop();
-  expect(clock.pending).toBe(0);
-});
-
 test.each<[why: string, table: 'inbox' | 'items', rules?: Rules]>([
   ['the database accepts no writes', 'inbox'],
   ['open items cannot be re-evaluated', 'items', { ...PLAIN_RULES, digest: 'new' }],
@@ -380,14 +370,6 @@ describe('the evaluation by new rules', () => {
     const { reevaluate, errors } = await afterOtherRules({ ...plain, commitRelaxed: refuse }, 0);
     await expect(reevaluate(new AbortController().signal)).rejects.toBe(full);
     expect([errors, await rulesEvaluatedBy(plain.query)]).toEqual([[], undefined]);
-  });
-
-  test('rules without a digest cause no evaluation', async () => {
-    const store = await openTestStore();
-    const { reevaluateWithoutDigest, notified } = await afterOtherRules(store, 2);
-    await reevaluateWithoutDigest(new AbortController().signal);
-    expect(notified).toEqual([]);
-    expect(await rulesEvaluatedBy(store.query)).toBeUndefined();
   });
 
   const BEFORE: RulesInput = {

@@ -25,22 +25,15 @@ describe('the items', () => {
     [{ connection: ['ma*'] }, {}, true],
     [{ connection: ['other', 'm'] }, {}, false],
     [{ project: ['web*'] }, { containerName: 'Website' }, true],
-    [{ project: ['10'] }, {}, true],
     [{ project: ['1'] }, {}, false],
-    [{ labels: ['a', 'b?'] }, { labels: ['x', 'B1'] }, true],
-    [{ labels: ['a'] }, { labels: [] }, false],
     [{ labels: ['*'] }, {}, false],
     [{ type: ['bug'] }, { type: 'Bug' }, true],
-    [{ type: ['bug'] }, { type: null }, false],
     [{ priority: ['P[1]'] }, { priority: 'P1' }, false],
-    [{ priority: ['P[1]'] }, { priority: 'p[1]' }, true],
     [{ author: ['ann', 'bo'] }, { author: 'bo' }, true],
     [{ text: patternText('(?i)crash') }, { title: 'It CRASHES' }, true],
-    [{ text: patternText('crash') }, { title: 'x', description: 'a crash' }, true],
     [{ text: patternText('^crash') }, { title: 'x', description: 'a crash' }, false],
     // A finished item becomes no task unless a rule names its state.
     [{}, { state: 'done' }, false],
-    [{}, { state: 'in_progress' }, true],
     [{ status: ['completed'] }, { state: 'done' }, true],
     [{ status: ['completed'] }, { state: 'done', isDropped: true }, false],
     [{ status: ['dropped'] }, { state: 'done', isDropped: true }, true],
@@ -48,7 +41,6 @@ describe('the items', () => {
     [{ status: ['open'] }, { state: 'in_progress', rawState: 'Doing' }, false],
     // The move is newer than any `since`.
     [{}, { movedAway: 'Operations' }, false],
-    [{}, { movedAway: null }, true],
   ])('by %j match %j: %j', (when, item, matches) => {
     expect(decide([rule({ when })], item).outcome === 'create').toBe(matches);
   });
@@ -84,14 +76,11 @@ describe('the task', () => {
 
   it.each<[priority: string | null, map: TriageRule['priority'], expected: string | undefined]>([
     ['Highest', undefined, 'urgent'],
-    ['critical', undefined, 'urgent'],
     ['Major', undefined, 'high'],
-    ['Whatever', undefined, undefined],
     [null, undefined, undefined],
     ['constructor', undefined, undefined],
     ['Whatever', { WHATEVER: 'low' }, 'low'],
     ['Highest', { '*': 'none' }, 'none'],
-    ['Highest', { Other: 'low' }, 'urgent'],
     [null, { '*': 'medium' }, 'medium'],
   ])('has a priority of the workspace: %j %j', (priority, map, expected) => {
     expect(taskOf({ priority: map }, { priority }).priority).toBe(expected);
@@ -155,10 +144,7 @@ describe('the reporter is the workspace user of the author', () => {
     ['a', 'u1'],
     ['B', 'u3'],
     ['c', 'u4'],
-    ['c@x.example', 'u4'],
     ['d', undefined],
-    ['', undefined],
-    [null, undefined],
     ['hasOwnProperty', undefined],
   ])('%j: %j', (author, expected) => {
     expect(reporterOf(author)).toBe(expected);

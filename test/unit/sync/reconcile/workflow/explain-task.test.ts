@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { nextWords } from '../../../../../src/model/workflow.ts';
 import { REASONS } from '../../../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
@@ -131,11 +130,6 @@ it('counts tasks with merged work by the reason why they are not finished', asyn
   expect(await board.unfinished()).toEqual({ 'not-closing': 1, base: 1 });
 });
 
-it('says of a failed change why it failed, and that it is sent again', () => {
-  const failed = { state: 'pending', sets: 'review', error: 'HTTP 429', expectedAt: 5 };
-  expect(nextWords(failed)).toEqual({ words: 'review failed: HTTP 429; to be sent again, probably', isTimed: true });
-});
-
 it('has all codes explained in config/workflow.md, with their remedies', () => {
   const page = readFileSync(new URL('../../../../../config/workflow.md', import.meta.url), 'utf8');
   const plain = (text = '') => text.replaceAll(/["`]/g, '').trim();
@@ -156,13 +150,4 @@ it('shows the earliest time of a final status, and the labels that the rules wan
   const { wanted, labels, change } = await board.explain('BUG-1');
   expect([wanted?.status, labels.add]).toEqual(['completed', ['shipped']]);
   expect(change?.notBefore).toBeGreaterThanOrEqual(START + 80_000);
-});
-
-it('keeps the earliest time of a final status whose cause is in the future', async () => {
-  const board = await openBoard();
-  const earliest = async () => (await board.explain('BUG-1')).change?.notBefore;
-  await play(board, [FIX, merged(1, { mergedAt: time(3_600) })]);
-  expect(await earliest()).toBe(START + 80_000);
-  await board.pull(1, 50, { labels: ['later'] });
-  expect(await earliest()).toBe(START + 80_000);
 });
