@@ -105,18 +105,6 @@ describe('access tokens', () => {
     expect(endpoint.asked).toHaveLength(2);
   });
 
-  it('are used to their end while the vendor answers 503', async () => {
-    const ours = tokens();
-    const first = await ours.get(signal);
-    await clock.advance(HOUR - 3 * MINUTE);
-    endpoint.trouble.push({ status: 503 });
-    expect(await ours.get(signal)).toBe(first);
-    await clock.advance(4 * MINUTE);
-    endpoint.trouble.push({ status: 503 });
-    await expect(ours.get(signal)).rejects.toMatchObject({ code: 'server_failed' });
-    await good(ours);
-  });
-
   it.each<[string, number, string, string]>([
     ['for a client that it does not know', 401, '{"error":"invalid_client"}', 'unauthorized'],
     ['by an answer without a token', 200, '{"access_token":7}', 'answer_malformed'],
@@ -156,16 +144,6 @@ describe('a grant', () => {
     const error: unknown = await after.get(signal).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'consent_needed' });
     expect(String(error)).not.toContain('refresh-token');
-  });
-
-  it('keeps the previous refresh token until the vendor accepted the new one', async () => {
-    begin(Number.POSITIVE_INFINITY);
-    const ours = tokens();
-    await good(ours);
-    await clock.advance(HOUR);
-    endpoint.trouble.push({ status: 403, body: Buffer.from('{"error":"invalid_grant"}') });
-    await good(ours);
-    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2', 'refresh-token-1']);
   });
 
   it('is stored only encrypted, and its tokens are known to the scrubber', async () => {

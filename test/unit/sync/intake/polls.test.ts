@@ -12,7 +12,7 @@ import type { Store } from '../../../../src/store/database.ts';
 import { readStatus } from '../../../../src/store/status/stored-status.ts';
 import type { ActiveConnection } from '../../../../src/sync/intake/active-connection.ts';
 import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
-import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from '../../../../src/sync/intake/poll-walk.ts';
+import { afterPage, afterUnchanged, isSamePage, walkOf } from '../../../../src/sync/intake/poll-walk.ts';
 import { createPolls } from '../../../../src/sync/intake/polls.ts';
 import { startJobs } from '../../../support/fakes/timetable.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
@@ -24,8 +24,8 @@ type Answer = PollPage | Error;
 /** Returns the vendor's answer to a request. */
 type Vendor = (position: PollPosition, count: number, signal: AbortSignal) => Answer | Promise<Answer>;
 
-interface Parts extends Partial<Pick<ActiveConnection, 'schedule' | 'names' | 'name'>> {
-  readonly units?: readonly string[] | (() => Promise<readonly string[]>);
+interface Parts extends Partial<Pick<ActiveConnection, 'schedule' | 'names'>> {
+  readonly units?: readonly string[];
   readonly store?: Store;
   readonly clock?: ReturnType<typeof createTravellingClock>;
 }
@@ -42,7 +42,7 @@ const page = (body: string, parts: Partial<Page> = {}): Page => ({
 
 /** Polls one connection every ten minutes. @param vendor answers one after the other, then `unchanged` */
 async function bench(vendor: readonly Answer[] | Vendor, parts: Parts = {}) {
-  const { units = ['unit'], schedule = EVERY_TEN_MINUTES, name = 'notes', names } = parts;
+  const { units = ['unit'], schedule = EVERY_TEN_MINUTES, names } = parts;
   const { store = await openTestStore(), clock = createTravellingClock() } = parts;
   const answerTo: Vendor = typeof vendor === 'function' ? vendor : (_, count) => vendor[count - 1] ?? UNCHANGED;
   const requested: PollPosition[] = [];
@@ -50,9 +50,9 @@ async function bench(vendor: readonly Answer[] | Vendor, parts: Parts = {}) {
   const counts: string[] = [];
   let notifications = 0;
   const active = activeWith({
-    ...{ name, schedule },
+    schedule,
     connection: {
-      units: typeof units === 'function' ? units : async () => units,
+      units: async () => units,
       async poll(position, signal) {
         times.push(`${position.unit} ${clock.elapsed()}`);
         const answer = await answerTo(position, requested.push(position), signal);
@@ -129,28 +129,7 @@ describe('the watermark', () => {
   });
 });
 
-describe('the validator', () => {
-  test('of the first page is stored only when the walk is complete', () => {
-    const first = afterPage({ etag: 'old' }, fresh, found({ etag: 'new', next: '2' }), 'digest', NOW);
-    expect(first.etag).toBe('old');
-    const last = afterPage(first, first.walk as Walk, found({ etag: 'of page 2' }), 'digest', NOW);
-    expect(last.etag).toBe('new');
-  });
-
-  test('is sent with the first page only', () => {
-    const position = { unit: 'u', startedAt: at(0), watermark: at(-1) };
-    const state: PollState = { etag: 'old', watermark: at(-1) };
-    expect(positionOf('u', state, fresh)).toEqual({ ...position, etag: 'old' });
-    expect(positionOf('u', state, later)).toEqual({ ...position, page: '2' });
-  });
-});
-
 describe('unchanged', () => {
-  test('ends the walk and keeps everything else', () => {
-    const state: PollState = { watermark: at(-1), etag: 'e', digest: 'd' };
-    expect(afterUnchanged(state, fresh)).toEqual({ ...state, walk: undefined });
-  });
-
   test('as the answer to a later page is an error, because that page was not read', () => {
     expect(() => afterUnchanged({}, later)).toThrow(expect.objectContaining({ code: 'answer_malformed' }));
   });
@@ -164,11 +143,6 @@ describe('unchanged', () => {
   ])('is %s, without a validator, after %s', (expected, _name, state, walk, given) => {
     expect(isSamePage(state, walk, found(given), 'same')).toBe(expected);
   });
-
-  test('is known by the digest of a single page, and by none of several pages', () => {
-    expect(afterPage({}, fresh, found(), 'same', NOW).digest).toBe('same');
-    expect(afterPage({ digest: 'd' }, later, found(), 'same', NOW).digest).toBeUndefined();
-  });
 });
 
 describe('a stored walk', () => {
@@ -180,14 +154,6 @@ describe('a stored walk', () => {
   ])('%s', (_name, readAt, goesOn) => {
     const walk: Walk = { page: '7', startedAt: at(-10_000), readAt: at(readAt), candidate: at(-1) };
     expect(walkOf({ walk, watermark: at(-20_000) }, NOW)).toEqual(goesOn ? walk : fresh);
-  });
-
-  test.each<[string, startedAt: number, string]>([
-    ['keeps its start time if it is the first walk, because an open item may be closed since', -10_000, at(-10_000)],
-    ['starts no later than now', 10, at(0)],
-  ])('that begins again %s', (_name, startedAt, expected) => {
-    const walk: Walk = { page: '7', startedAt: at(startedAt), readAt: at(-121) };
-    expect(walkOf({ walk }, NOW)).toEqual({ startedAt: expected, readAt: at(0) });
   });
 });
 
@@ -286,32 +252,23 @@ describe('a walk', () => {
 
 describe('the schedule', () => {
   test('polls at once and then at its interval, one cycle at a time', async () => {
-    let running = 0;
-    let most = 0;
-    const gate = { open: Promise.resolve() };
+    let blocked: Promise<void> | undefined;
     const { clock, polls, times, start } = await bench(async () => {
-      most = Math.max(most, ++running);
-      await gate.open;
-      running--;
+      await blocked;
       return UNCHANGED;
     });
     const stop = start();
-    await clock.advance(0);
-    expect(times).toEqual(['unit 0']);
     await clock.advance(10 * MINUTE);
     expect(times).toEqual(['unit 0', 'unit 600000']);
-
-    const blocked = Promise.withResolvers<void>();
-    gate.open = blocked.promise;
+    const answer = Promise.withResolvers<void>();
+    blocked = answer.promise;
     await clock.advance(50 * MINUTE);
-    expect(times).toHaveLength(3);
     const now = polls.pollNow();
     await clock.advance(0);
-    blocked.resolve();
+    expect(times).toHaveLength(3);
+    answer.resolve();
     await now;
     expect(times).toHaveLength(4);
-    expect(most).toBe(1);
-    await stop();
     await stop();
     expect(clock.pending).toBe(0);
   });
@@ -330,22 +287,6 @@ describe('the schedule', () => {
 });
 
 describe('a failure', () => {
-  test('of the vendor is retried with growing pauses, only for the failed unit', async () => {
-    const { clock, times, counts, rows, start } = await bench(
-      ({ unit }, count) => (unit === 'bad' && count < 6 ? fail('server_failed', { status: 500 }) : page(unit)),
-      { units: ['good', 'bad'] },
-    );
-    const stop = start();
-    await clock.advance(5 * MINUTE);
-    expect(times).toEqual(['good 0', 'bad 0', 'bad 2500', 'bad 7500', 'bad 17500', 'bad 37500']);
-    expect(counts.filter((count) => count.endsWith('failed'))).toHaveLength(4);
-    expect((await rows()).map(({ unit, error }) => [unit, error])).toEqual([
-      ['bad', null],
-      ['good', null],
-    ]);
-    await stop();
-  });
-
   test('by a rate limit pauses the connection as long as the vendor requests, also for a person', async () => {
     const { clock, polls, times, counts, rows, start } = await bench(
       (_, count) => (count === 2 ? fail('rate_limited', { retryAfter: 25 * MINUTE }) : UNCHANGED),
@@ -369,26 +310,6 @@ describe('a failure', () => {
     expect(counts).toContain('polls_total notes limited');
     await stop();
     expect(clock.pending).toBe(0);
-  });
-
-  test.each([
-    ['not_found', true],
-    ['refused', true],
-    ['unauthorized', false],
-    ['server_failed', false],
-    ['rate_limited', false],
-  ] as const)('%s makes names be checked again soon: %s', async (code, isDoubted) => {
-    const calls: string[] = [];
-    const names = {
-      refresh: async () => void calls.push('refresh'),
-      version: () => 0,
-      recheckSoon: () => void calls.push('recheck'),
-    };
-    const { polls } = await bench([fail(code)], { names: names as unknown as ActiveConnection['names'] });
-    await polls.pollNow();
-    await polls.stop();
-    await polls.pollNow();
-    expect(calls).toEqual(['refresh', ...(isDoubted ? ['recheck'] : [])]);
   });
 
   test.each([
@@ -423,24 +344,6 @@ describe('a failure', () => {
     await polls.pollNow();
     expect(requested).toHaveLength(3);
     expect(await activity()).toMatchObject({ failure: null, switchedOff: [] });
-  });
-});
-
-describe('a stop', () => {
-  test('waits for the running request, stores its page, and requests no other', async () => {
-    const answer = Promise.withResolvers<Page>();
-    const { polls, clock, pages, bodies } = await bench(() => answer.promise);
-    void polls.pollNow();
-    await clock.advance(0);
-    let isOver = false;
-    const stopped = polls.stop().then(() => {
-      isOver = true;
-    });
-    await clock.advance(0);
-    expect(isOver).toBe(false);
-    answer.resolve(page('one', { next: '2' }));
-    await stopped;
-    expect([pages(), await bodies()]).toEqual([[undefined], ['one']]);
   });
 });
 

@@ -6,7 +6,6 @@ import { sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import type { Appended, NewDelivery } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
@@ -14,13 +13,11 @@ import { type Receiver, webhookRoutes } from '../../../../src/sync/intake/webhoo
 import { notesConnector, SECRET, signed } from '../../../support/fakes/notes.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { activeWith, inboxOf, intakeContext, openTestStore } from '../../../support/harness/intake.ts';
-import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 
 const LARGEST = 100;
 const BODY = '{"note":1}';
 
 interface Parts {
-  readonly secrets?: readonly string[];
   readonly connector?: Partial<Receiver['connector']>;
   readonly source?: Receiver['source'];
   readonly sharedKey?: Receiver['sharedKey'];
@@ -29,14 +26,13 @@ interface Parts {
   readonly storing?: Promise<void>;
   /** The outcome of each append. */
   readonly appended?: Appended | SyncError;
-  readonly isBroken?: boolean;
   /** The number of look-ups after which the connection is removed. */
   readonly lookups?: number;
 }
 
 /** Starts a server with the webhooks of `main/notes`, and records its work. */
 async function bench(parts: Parts = {}) {
-  const { secrets = [SECRET], connector, source, sharedKey, answerWithin, appended = 'new', isBroken = false } = parts;
+  const { connector, source, sharedKey, answerWithin, appended = 'new' } = parts;
   const server = createServer();
   const clock = createTravellingClock();
   const stored: NewDelivery[] = [];
@@ -45,7 +41,7 @@ async function bench(parts: Parts = {}) {
   const turns: [address: string, bytes: number][] = [];
   let turn: () => Promise<void> | undefined = () => undefined;
   const receiver: Receiver = {
-    ...{ name: 'notes', secrets, connector: { ...notesConnector, largestDelivery: LARGEST, ...connector } },
+    ...{ name: 'notes', secrets: [SECRET], connector: { ...notesConnector, largestDelivery: LARGEST, ...connector } },
     ...(source && { source }),
     ...(sharedKey && { sharedKey }),
     ...(answerWithin !== undefined && { answerWithin }),
@@ -71,11 +67,11 @@ async function bench(parts: Parts = {}) {
   let { lookups = Number.POSITIVE_INFINITY } = parts;
   const find = (...names: readonly string[]) =>
     names.join('/') === 'main/notes' && lookups-- > 0 ? receiver : undefined;
-  webhookRoutes(server, clock, find, () => isBroken, LARGEST);
+  webhookRoutes(server, clock, find, () => false, LARGEST);
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
-  const post = async (body = BODY, headers: Record<string, string> = signed(body), path = '/webhooks/main/notes') => {
-    const answer = await fetch(url + path, { method: 'POST', body, headers });
+  const post = async (body = BODY, headers: Record<string, string> = signed(body)) => {
+    const answer = await fetch(`${url}/webhooks/main/notes`, { method: 'POST', body, headers });
     const retryAfter = answer.headers.get('retry-after');
     return { status: answer.status, body: await answer.json(), ...(retryAfter && { retryAfter }) };
   };
@@ -148,15 +144,6 @@ const keyed = (isOnlyProof: boolean): Parts => ({
   },
 });
 
-test.each([
-  ['a connection with a shared key', keyed(true), 'GET, HEAD, POST'],
-  ['another one', {}, 'POST'],
-])('allows other methods for %s', async (_what, parts, allowed) => {
-  const { url } = await bench(parts);
-  const answer = await fetch(`${url}/webhooks/main/notes`, { method: 'PUT', body: BODY });
-  expect([answer.status, answer.headers.get('allow')]).toEqual([405, allowed]);
-});
-
 test.each<[isOnlyProof: boolean, post: number]>([
   [true, 429],
   [false, 202],
@@ -214,18 +201,6 @@ test('continues each round where the last one ended, even after a failure', asyn
   expect(all.report()).toMatchObject({ redeliveryFailure: null });
 });
 
-test('requests no redelivery while the vendor limits the connection', async () => {
-  const failure = new SyncError('rate_limited', 'HTTP 429', { retryAfter: 60_000 });
-  const answer = { requested: 0, cursor: 'one', failure };
-  const { round, cursors, clock } = await watching([answer, answer]);
-  await round();
-  await round();
-  expect(cursors).toHaveLength(1);
-  await clock.advance(60_000);
-  await round();
-  expect(cursors).toHaveLength(2);
-});
-
 describe('the group commit of deliveries', () => {
   type StoreOptions = NonNullable<Parameters<typeof openTestStore>[0]>;
 
@@ -266,26 +241,6 @@ describe('the group commit of deliveries', () => {
     expect(await inboxOf(store)).toHaveLength(20);
   });
 
-  test('shares a commit between deliveries that keep arriving, and limits the wait of the first', async () => {
-    const { append, inserts } = await bench();
-    await append('alone');
-    expect(inserts()).toBe(1);
-    const arriveInTurns = async (count: number, name: string) => {
-      const arrived: Promise<unknown>[] = [];
-      for (let index = 0; index < count; index++) {
-        arrived.push(append(`${name}-${index}`));
-        await yieldToEventLoop();
-      }
-      await Promise.all(arrived);
-    };
-    await arriveInTurns(5, 'few');
-    expect(inserts()).toBe(2);
-    await arriveInTurns(50, 'many');
-    // Over a socket a commit takes more turns, in which more arrive.
-    expect(inserts()).toBeGreaterThan(ON_POSTGRES ? 3 : 5);
-    expect(inserts()).toBeLessThan(20);
-  });
-
   const LIMIT = 4 * 1024 * 1024;
 
   test.each<[what: string, sizes: number[], commits: number]>([
@@ -312,20 +267,6 @@ describe('the group commit of deliveries', () => {
     fails = false;
     expect(await append('a')).toBe('new');
     expect(await inboxOf(store)).toHaveLength(1);
-  });
-
-  test('is crowded until a quarter of a second after the last shared commit', async () => {
-    const { clock, append, isCrowded } = await bench();
-    await append('alone');
-    expect(isCrowded()).toBe(false);
-    await Promise.all([append('a'), append('b')]);
-    await clock.advance(249);
-    expect(isCrowded()).toBe(true);
-    // A single delivery neither begins a crowd nor ends one.
-    await append('c');
-    expect(isCrowded()).toBe(true);
-    await clock.advance(1);
-    expect(isCrowded()).toBe(false);
   });
 
   test('notifies after new and revived deliveries, and not after repeats', async () => {

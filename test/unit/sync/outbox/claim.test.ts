@@ -11,7 +11,7 @@ import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import type { ChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
 import { MAX_BLOCK, prepareNext, UNVERIFIED_PAUSE, waitOf } from '../../../../src/sync/outbox/claim.ts';
 import { acquireSlot } from '../../../../src/sync/outbox/outbox.ts';
-import { differenceOf, digestOf, type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
+import { type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
 import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
@@ -60,39 +60,16 @@ test('releases the slot if no change is eligible or the commit fails', async () 
   expect(throttle.used().used).toBe(0);
 });
 
-describe('a backfill that waits for a slot', () => {
-  const never = new Promise<void>(() => undefined);
-
-  /** Requests a slot for a backfill while live work is due in a minute, and all slots are in use or none is. */
-  async function waiting(inUse: number, wake: Promise<void> = never) {
-    const { clock, throttle, context } = await outboxBench(await openTestStore(), 0);
-    const live = { lane: 'link', due: clock.now() + 60_000, at: clock.now() + 60_000, entity: linkOf(1) } as const;
-    const scheduler = { nextLiveChange: async () => live } as unknown as ChangeScheduler;
-    // The throttle keeps a timer of its own from the first slot on.
-    (await throttle.acquire({ lane: 'link', due: 1 })).release();
-    for (let slot = 0; slot < inUse; slot++) await throttle.acquire({ lane: 'link', due: 1 });
-    const before = clock.pending;
-    const stopping = new AbortController();
-    const due = { ...live, lane: 'backfill' } as const;
-    const slot = acquireSlot(context, scheduler, due, wake, stopping.signal);
-    return { clock, throttle, slot, stopping, timers: () => clock.pending - before };
-  }
-
-  test('gives way to live work that is due, and to a wake-up, but rejects at a stop', async () => {
-    const due = await waiting(4);
-    await due.clock.advance(60_000);
-    expect(await due.slot).toBeUndefined();
-    const woken = await waiting(4, Promise.resolve());
-    await woken.clock.advance(1);
-    expect(await woken.slot).toBeUndefined();
-    const stopped = await waiting(4);
-    stopped.stopping.abort();
-    await expect(stopped.slot).rejects.toMatchObject({ code: 'aborted' });
-    const ended = await waiting(4);
-    await ended.clock.advance(1);
-    void ended.throttle.stop();
-    await expect(ended.slot).rejects.toMatchObject({ code: 'aborted' });
-  });
+test('a backfill that waits for a slot gives way to live work that is due', async () => {
+  const { clock, throttle, context } = await outboxBench(await openTestStore(), 0);
+  const at = clock.now() + 60_000;
+  const live = { lane: 'link', due: at, at, entity: linkOf(1) } as const;
+  const scheduler = { nextLiveChange: async () => live } as unknown as ChangeScheduler;
+  for (let slot = 0; slot < 4; slot++) await throttle.acquire({ lane: 'link', due: 1 });
+  const { signal } = new AbortController();
+  const slot = acquireSlot(context, scheduler, { ...live, lane: 'backfill' }, new Promise(() => undefined), signal);
+  await clock.advance(60_000);
+  expect(await slot).toBeUndefined();
 });
 
 describe('prepareNext', () => {
@@ -129,7 +106,7 @@ describe('prepareNext', () => {
     expect(await prepareNext(query, ELIGIBLE, 'link:gone')).toMatchObject({ taskId: 't1' });
   });
 
-  it.each<[what: string, row: EntityRow | undefined, stays: boolean]>([
+  it.each<[what: string, row: EntityRow, stays: boolean]>([
     ['link that is neither desired nor known', linkRow({ desired: null }), false],
     ['record that is neither desired nor known', blankEntity('pull_request:2', 'pull_request'), true],
     ['link that is known', linkRow({ known: '{}' }), true],
@@ -137,13 +114,11 @@ describe('prepareNext', () => {
     ['link that a person removed', linkRow({ hand: 'removed' }), true],
   ])('removes the change of a %s without a request', async (_what, row, stays) => {
     const { query } = await openedStore();
-    const entity = row?.entity ?? LINK;
-    if (row) await differs(query, row);
-    else await waits(query, LINK, { kind: 'link' });
+    await differs(query, row);
     await waits(query, entityName.readTasks, { kind: 'read', due: DUE + 1 });
-    expect(await prepareNext(query, ELIGIBLE, entity)).toMatchObject({ action: 'read-tasks' });
-    expect(await findChange(query, entity)).toBeUndefined();
-    expect((await findEntity(query, entity)) !== undefined).toBe(stays);
+    expect(await prepareNext(query, ELIGIBLE, row.entity)).toMatchObject({ action: 'read-tasks' });
+    expect(await findChange(query, row.entity)).toBeUndefined();
+    expect((await findEntity(query, row.entity)) !== undefined).toBe(stays);
   });
 
   it('stores a task that the workspace already has instead of creating it', async () => {
@@ -292,23 +267,6 @@ describe('the request of a write', () => {
   });
 });
 
-const REPOSITORY = { provider: 'github', repoId: '7', headBranch: 'main' };
-
-test.each<[entity: string, sent: object | null, action: string, body: object, taskId: string | null]>([
-  [entityName.readTasks, null, 'read-tasks', {}, null],
-  [entityName.readTask('t1'), null, 'read-task', {}, 't1'],
-  [entityName.readPullRequests, null, 'read-pull-requests', {}, null],
-  [entityName.readPullRequests, { cursor: 'c' }, 'read-pull-requests', { cursor: 'c' }, null],
-  [entityName.readRecords('github', '7', 'main'), null, 'read-records', REPOSITORY, null],
-  [entityName.readDocument('d1'), null, 'read-document', { documentId: 'd1' }, null],
-  [entityName.readLinks('t1'), null, 'read-links', {}, 't1'],
-])('the read %s, stored with %j, has its request', async (entity, sent, action, body, taskId) => {
-  const { query } = await openTestStore();
-  await waits(query, entity, { kind: 'read', sent: sent && JSON.stringify(sent) });
-  const request = { action, body, taskId, known: null, open: false };
-  expect(await prepareNext(query, ELIGIBLE)).toMatchObject(request);
-});
-
 const write = (name: string, fields: Partial<PlannedWrite> = {}): PlannedWrite => ({
   ...{ entity: `pull_request:${name}`, kind: 'pull_request', action: 'record-pull-request' },
   ...{ body: { title: name }, held: false, due: 2, ...fields },
@@ -320,28 +278,6 @@ async function plans(query: Scope, name: string, title: string | null, change: P
   const row = blankEntity(`pull_request:${name}`, 'pull_request', { desired });
   await differs(query, row, { lane: 'mirror', due: 2, ...change });
 }
-
-describe('the id of a plan', async () => {
-  const { id } = await digestOf([write('a'), write('b')]);
-
-  it.each([
-    ['does not depend on the order', [write('b'), write('a')], true],
-    ['does not depend on what the guard holds', [write('a', { held: true }), write('b')], true],
-    ['changes with the body', [write('a', { body: { title: 'c' } }), write('b')], false],
-    ['changes with one more write', [write('a'), write('b'), write('c')], false],
-  ])('%s', async (_what, plan, isSame) => {
-    expect((await digestOf(plan)).id === id).toBe(isSame);
-  });
-
-  it('comes with hashes that show the difference by entity', async () => {
-    const present = await digestOf([write('b', { body: { title: 'new' } }), write('c')]);
-    expect(differenceOf(await digestOf([write('a'), write('b')]), present)).toEqual({
-      added: ['pull_request:c'],
-      changed: ['pull_request:b'],
-      gone: ['pull_request:a'],
-    });
-  });
-});
 
 test('a plan has writes that are pending, held by the guard or in flight, and no others', async () => {
   const { query } = await openTestStore();

@@ -1,18 +1,13 @@
 import { expect, test } from 'vitest';
-import { entity } from '../../../../src/model/change.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
-import { addDifference, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
+import { addDifference } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/meta.ts';
-import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
-import { createOutbox, sendRequest } from '../../../../src/sync/outbox/outbox.ts';
-import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
-import { createWorkspaceClient, type SendContext } from '../../../../src/workspace-api/typed-client.ts';
+import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
+import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
 import { type Answer, added, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 
 const item = 'jira:cloud:issue:9';
@@ -87,18 +82,16 @@ async function setUp(links: number, answer?: Parameters<typeof outboxBench>[2], 
     if (lostAcks.has(number)) throw new Error('the connection was lost');
     return result;
   };
-  const [wakeSignal, inbox] = [createWakeSignal(), createWakeSignal()];
-  let writes = 0;
+  const wakeSignal = createWakeSignal();
   const { context, clock } = bench;
   const outbox = createOutbox({
-    ...{ ...context, logger: silentLogger, store: { ...store, commit }, outbox: wakeSignal, inbox },
+    ...{ ...context, logger: silentLogger, store: { ...store, commit }, outbox: wakeSignal, inbox: createWakeSignal() },
     onTrouble: () => undefined,
-    onWrite: () => void writes++,
+    onWrite: () => undefined,
   });
   const waiting = async () => (await store.query.selectFrom('outbox').select('entity').execute()).length;
   return {
-    ...{ ...bench, store, wakeSignal, inbox, outbox, waiting, lostAcks, delayedAcks },
-    writes: () => writes,
+    ...{ ...bench, store, wakeSignal, outbox, waiting, lostAcks, delayedAcks },
     async untilDone() {
       while ((await waiting()) > 0) await clock.toNextTimer();
     },
@@ -168,7 +161,6 @@ const refusal = (status: number, errorCode: string): Answer => ({
   status,
   json: { code: status, message: 'not this way', errorCode },
 });
-const REFUSED_KEY = refusal(401, 'unauthorized');
 const REFUSED = refusal(422, 'validation_failed');
 const LIMITED = refusal(429, 'rate_limited');
 /** An answer of a proxy in front of the workspace. */
@@ -191,10 +183,6 @@ test.each<[what: string, answer: Answer | undefined]>([
   expect(await remainsOf(requestWith(answer))).toEqual([]);
 });
 
-test('stores nothing about a request when any statement of its end fails', async () => {
-  expect(await wrongWhereStatementsFail(requestWith(LIMITED), { isQuiet: true })).toEqual([]);
-});
-
 test('opens the breaker and reports trouble when three requests fail', async () => {
   const { send, breaker, told } = await outboxBench(await openTestStore(), 3, () => FAILED);
   await send(linkOf(1));
@@ -202,34 +190,6 @@ test('opens the breaker and reports trouble when three requests fail', async () 
   expect([breaker.open, told]).toEqual([false, []]);
   await send(linkOf(3));
   expect([breaker.open, told]).toEqual([true, ['server_failed']]);
-});
-
-test('reports a refused key at once, and leaves the breaker closed', async () => {
-  const { send, breaker, told, clock, throttle } = await outboxBench(await openTestStore(), 4, () => REFUSED_KEY);
-  for (const number of [1, 2, 3, 4]) {
-    const sent = send(linkOf(number));
-    await clock.until(() => told.length === number);
-    await sent;
-  }
-  expect(told).toEqual(Array.from({ length: 4 }, () => 'unauthorized'));
-  expect([breaker.open, breaker.failing]).toEqual([false, false]);
-  // The reason repeats neither code nor remedy, because they are shown beside it.
-  expect(throttle.snapshot().halt).toEqual({ code: 'unauthorized', reason: 'the workspace refused the key' });
-});
-
-test('reports a refused first read of the tasks until the tasks were read', async () => {
-  const store = await openTestStore();
-  const tasks: Answer = { status: 200, json: { tasks: [], nextCursor: null } };
-  const answers = [refusal(404, 'not_found'), refusal(404, 'not_found'), tasks];
-  const { send, told, clock } = await outboxBench(store, 0, () => answers.shift());
-  await store.database.deleteFrom('meta').where('name', 'in', [TASKS_READ, PULL_REQUESTS_READ]).execute();
-  await store.commit((query) => enqueueInitialReads(query, clock.now(), true));
-  await send(entity.readTasks);
-  await send(entity.readPullRequests);
-  expect(told).toEqual(['not_found']);
-  await store.commit((query) => updateChange(query, entity.readTasks, { not_before: 0 }));
-  await send(entity.readTasks);
-  expect(told).toEqual(['not_found', undefined]);
 });
 
 test.each<[what: string, answer: Answer]>([
@@ -244,36 +204,4 @@ test.each<[what: string, answer: Answer]>([
   expect([breaker.open, told]).toEqual([false, [undefined]]);
   // Only a write that was carried out shows that a change which still fails is at fault.
   expect(breaker.sinceFailure(linkOf(1))).toMatchObject({ othersAnswered: true, othersWritten: what === 'success' });
-});
-
-/** Returns the HTTP requests that the client sends. */
-async function sentBy(action: PreparedRequest['action'], parts: Partial<PreparedRequest>) {
-  const requests: object[] = [];
-  const client = createWorkspaceClient<SendContext>({
-    workspaceId: 'current',
-    async send({ method, path, query, body }, { traceparent }) {
-      expect(traceparent).toBe('trace');
-      requests.push({ method, path: query ? `${path}?${query}` : path, ...(body !== undefined && { body }) });
-      return { status: 200, headers: {}, body: Buffer.from('null') };
-    },
-  });
-  const prepared = { action, body: {}, taskId: null, ...parts } as Parameters<typeof sendRequest>[1];
-  // The answer does not match the contract. Only the request matters here.
-  await sendRequest(client, prepared, { traceparent: 'trace' }).catch(() => undefined);
-  return requests;
-}
-
-test.each<
-  [action: PreparedRequest['action'], parts: Partial<PreparedRequest>, method: string, path: RegExp, body?: object]
->([
-  ['read-tasks', { body: { cursor: 'c', began: 1, seen: [] } }, 'GET', /\/tasks\?all=true&cursor=c$/],
-  ['read-tasks', { body: { limit: 5_000, first: 50 } }, 'GET', /\/tasks\?all=true&limit=5000$/],
-  ['read-records', { body: { headBranch: 'b' } }, 'GET', /\/pull-request-records\?limit=100&headBranch=b$/],
-  ['remove-link', { taskId: 't1', body: { workItemId: 'w1' } }, 'DELETE', /\/tasks\/t1\/work-items\/w1$/],
-  ['create-task', { body: { kind: 'idea', title: 'a' } }, 'POST', /\/ideas$/, { title: 'a' }],
-  ['create-task', { body: { title: 'a' } }, 'POST', /\/bugs$/, { title: 'a' }],
-])('sends %s of %j to its route', async (action, parts, method, path, body) => {
-  const [request, ...others] = await sentBy(action, parts);
-  expect(others).toEqual([]);
-  expect(request).toEqual({ method, path: expect.stringMatching(path), ...(body && { body }) });
 });

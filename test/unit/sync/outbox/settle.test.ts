@@ -1,20 +1,17 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
 import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { type EntityRow, findEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
+import { type EntityRow, findEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference, findChange, type OutboxRow } from '../../../../src/store/changes/outbox-rows.ts';
-import { requestsOfItems } from '../../../../src/store/changes/requests.ts';
 import { TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
 import { saveTask } from '../../../../src/store/tasks/cached-tasks.ts';
 import {
   configureLinks,
   linksAreIdempotent,
   noteRouteAnswered,
-  noteRouteRefused,
   readRecordsRoute,
   routeOffUntil,
 } from '../../../../src/store/workspace/server-capabilities.ts';
-import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { type ListAnswer, type ListPosition, nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
@@ -84,16 +81,6 @@ describe('an answered write', () => {
   });
 
   it.each([
-    ['the answer', 0, undefined, NOW + 2_400],
-    ['the answer, just before the end of the promised visibility', 0, 9_000, NOW + 8_500],
-  ])('is debounced again from %s', async (_what, usedShare, visibility, due) => {
-    const { query, prepared } = await inFlight(record);
-    await saveEntity(query, { ...record, desired: '{"a":2}' });
-    await settle(query, prepared, {}, { ...CONTEXT, usedShare, visibility });
-    expect(await findChange(query, RECORD)).toMatchObject({ state: 'pending', since: NOW, due });
-  });
-
-  it.each([
     ['link', link, { desired: null }, NOW + MAX_TIME_IN_FLIGHT],
     ['record', record, { desired: '{"a":2}' }, 0],
   ])('of a %s that was repeated is undone when the first request must have arrived', async (_what, sent, now, from) => {
@@ -145,21 +132,6 @@ describe('an answered read', () => {
     await settle(query, await take(query), { tasks: [] }, CONTEXT);
     expect(await findChange(query, entityName.readTasks)).toBeUndefined();
   });
-
-  it('of several pages continues to the last page, and each answer names its page', async () => {
-    const { store, query, prepared } = await readInFlight(entityName.readPullRequests, { attempts: 2, error: 'once' });
-    await settle(query, prepared, { pullRequests: [], nextCursor: 'two' }, CONTEXT);
-    const row = await findChange(query, entityName.readPullRequests);
-    expect(row).toMatchObject({ state: 'pending', attempts: 0, error: null });
-    expect(JSON.parse(row?.sent ?? '')).toMatchObject({ cursor: 'two', began: SENT_AT });
-    await settle(query, await take(query), { pullRequests: [], nextCursor: null }, CONTEXT);
-    expect(await findChange(query, entityName.readPullRequests)).toBeUndefined();
-    const pages = (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? ''));
-    expect(pages.map(({ cursor, page }) => [cursor, page])).toEqual([
-      [undefined, { began: SENT_AT, isEnd: false, isComplete: false }],
-      ['two', { began: SENT_AT, isEnd: true, isComplete: true }],
-    ]);
-  });
 });
 
 test('an answer that names no task leaves the outcome of the creation unknown', async () => {
@@ -168,24 +140,6 @@ test('an answer that names no task leaves the outcome of the creation unknown', 
   expect(await findChange(query, TASK)).toMatchObject({ state: 'unknown' });
   expect(await findChange(query, entityName.readTasks)).toBeDefined();
   expect(await inboxOf(store)).toEqual([]);
-});
-
-test('a list continues after the process died between two pages', async () => {
-  const { query, prepared } = await readInFlight(entityName.readTasks);
-  await settle(query, prepared, { tasks: [], nextCursor: 'b' }, CONTEXT);
-  const { body } = await take(query);
-  await recover(query, CONTEXT);
-  expect((await take(query)).body).toEqual(body);
-});
-
-test.each([
-  ['refused', REFUSED, 'held', 422],
-  ['outcome_unknown', LOST, 'again', null],
-])('stores a request that failed with %s in the history', async (code, error, outcome, status) => {
-  const { query, prepared } = await inFlight(link);
-  expect(await settleFailure(query, prepared, error, CONTEXT)).toBe(outcome);
-  const rows = await requestsOfItems(query, [ITEM], 9);
-  expect(rows).toMatchObject([{ outcome, status, error: `${code}: why`, attempt: 1 }]);
 });
 
 const page = (answer: ListAnswer, length: number, place: ListPosition = {}) =>
@@ -333,22 +287,6 @@ describe('a failed write', () => {
     await settleFailure(query, { ...prepared, open: true }, error, CONTEXT);
     expect(await isOpen(query, LINK)).toBe(true);
   });
-
-  it('is pending again if its desired state changed before the refusal', async () => {
-    const { store, query, prepared } = await inFlight(record, { attempts: 3 });
-    await changeMeanwhile(query, { ...record, desired: '{"a":2}' }, 1_500);
-    expect(await settleFailure(query, prepared, REFUSED, { ...CONTEXT, ...AT_FAULT })).toBe('again');
-    expect(await findChange(query, RECORD)).toMatchObject({ state: 'pending', attempts: 0, next_since: null });
-    expect(await inboxOf(store)).toEqual([]);
-  });
-
-  it('with an unknown creation requests a list of the tasks after SETTLE_AFTER', async () => {
-    const { query, prepared } = await inFlight(newTask);
-    await settleFailure(query, prepared, LOST, CONTEXT);
-    expect(await findChange(query, entityName.readTasks)).toMatchObject({
-      ...{ state: 'pending', lane: 'triage', since: NOW, due: NOW + 2_400, not_before: NOW + SETTLE_AFTER },
-    });
-  });
 });
 
 describe('a failed read', () => {
@@ -411,18 +349,6 @@ describe('a refused list of records', () => {
   });
 });
 
-test('three records in a row refused with 404 close the route and drop all pending records', async () => {
-  const { query, prepared } = await inFlight(record);
-  await writeServerFact(query, 'records', { state: 'open', since: 0 });
-  for (const number of [1, 2, 3]) await differs(query, { ...record, entity: `${RECORD}${number}` });
-  expect(await settleFailure(query, prepared, ABSENT, CONTEXT)).toBe('held');
-  expect(await refuse(query, ABSENT)).toBe('held');
-  expect((await readRecordsRoute(query)).state).toBe('open');
-  expect(await refuse(query, ABSENT)).toBe('settled');
-  expect((await readRecordsRoute(query)).state).toBe('closed');
-  expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
-});
-
 describe('a refused link', () => {
   it.each([
     ['an addition with 409', link, CONFLICT],
@@ -435,23 +361,6 @@ describe('a refused link', () => {
     expect(await findChange(query, LINK)).toMatchObject(waiting);
     expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
     expect(await settleFailure(query, { ...prepared, isChecked: true }, error, CONTEXT)).toBe('held');
-  });
-
-  it('is settled after an unknown outcome if the link became known meanwhile', async () => {
-    const { query, prepared } = await inFlight(link);
-    await saveEntity(query, { ...link, known: '{"url":"u"}' });
-    const repeated = { ...prepared, isChecked: true, open: true };
-    expect(await settleFailure(query, repeated, CONFLICT, CONTEXT)).toBe('settled');
-    expect(await findChange(query, LINK)).toBeUndefined();
-    expect(await findEntity(query, LINK)).toMatchObject({ known: link.desired, hand: null, remote_id: null });
-  });
-
-  it('settles the removal of a missing link if links cannot be read', async () => {
-    const { query, prepared } = await inFlight(removal);
-    for (const resource of ['a', 'b']) await noteRouteRefused(query, 'listWorkItems', { status: 405, resource }, NOW);
-    expect(await settleFailure(query, prepared, ABSENT, CONTEXT)).toBe('settled');
-    expect(await findChange(query, LINK)).toBeUndefined();
-    expect(await findChange(query, LINKS)).toBeUndefined();
   });
 });
 
@@ -499,21 +408,6 @@ describe('a refused creation', () => {
   const BODY = { title: 'a', description: 'b', labels: ['ui'], priority: 'p1' };
   const task = { ...newTask, desired: JSON.stringify(BODY) };
 
-  it('is repeated without the optional fields, and held if it is refused again', async () => {
-    const { query, prepared } = await inFlight(task);
-    expect(prepared.body).toEqual(BODY);
-    expect(await settleFailure(query, prepared, INVALID, CONTEXT)).toBe('again');
-    expect(await findChange(query, TASK)).toMatchObject({
-      ...{ state: 'pending', attempts: 0, sent: null },
-      error: 'refused: why; sent again without labels, priority',
-    });
-    await query.updateTable('outbox').set({ not_before: 0 }).execute();
-    const again = await take(query);
-    expect(again.body).toEqual({ title: 'a', description: 'b' });
-    expect(await settleFailure(query, again, INVALID, CONTEXT)).toBe('held');
-    expect(await findChange(query, TASK)).toMatchObject({ state: 'held', error: 'refused: why' });
-  });
-
   it('is checked in a list of the tasks after 409, and repeated without fields only then', async () => {
     const { query, prepared } = await inFlight(task);
     expect(await settleFailure(query, prepared, CONFLICT, CONTEXT)).toBe('again');
@@ -527,13 +421,6 @@ describe('a refused creation', () => {
     const { query, prepared } = await inFlight(task);
     await settleFailure(query, prepared, FORBIDDEN, CONTEXT);
     expect((await findChange(query, TASK))?.error).not.toContain('sent again without');
-  });
-
-  it('allows the next creation', async () => {
-    const { query, prepared } = await inFlight(task);
-    await differs(query, { ...task, entity: `${TASK}2` }, { not_before: NOW + 1 });
-    await settleFailure(query, prepared, REFUSED, CONTEXT);
-    expect(await findChange(query, `${TASK}2`)).toMatchObject({ state: 'pending', not_before: 0 });
   });
 });
 
@@ -571,24 +458,4 @@ test.each([
   expect(await settleFailure(query, prepared, error, CONTEXT)).toBe('again');
   expect(await findChange(query, name)).toMatchObject({ state: 'pending', awaits: 'check' });
   expect((await findChange(query, entityName.readTasks)) !== undefined).toBe(isListed);
-});
-
-test.each<[what: string, effect: 'removal' | null, left: object | undefined]>([
-  ['waits for the route if a removal depends on it', 'removal', { state: 'pending', not_before: NOW + MAX_BLOCK }],
-  ['ends if no removal depends on it', null, undefined],
-])('a read without a route %s', async (_what, effect, left) => {
-  const { query, prepared } = await readInFlight(LINKS, { effect });
-  const error = failed('refused', 405, 'method_not_allowed');
-  expect(await settleFailure(query, prepared, error, CONTEXT)).toBe('settled');
-  const change = await findChange(query, LINKS);
-  if (left) expect(change).toMatchObject(left);
-  else expect(change).toBeUndefined();
-});
-
-test.each<[what: string, outcome: 'again' | 'settled', error: SyncError]>([
-  ['fails', 'again', failed('server_failed', 503, 'internal')],
-  ['cannot be read', 'settled', failed('answer_malformed', 200)],
-])('a read of a task whose answer %s is %s', async (_what, outcome, error) => {
-  const { query, prepared } = await readInFlight(entityName.readTask('t1'));
-  expect(await settleFailure(query, prepared, error, CONTEXT)).toBe(outcome);
 });

@@ -10,12 +10,10 @@ import type { Store } from '../../../../src/store/database.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
 import type { RecordsRoute } from '../../../../src/store/workspace/server-capabilities.ts';
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
-import { readSweepPosition } from '../../../../src/store/workspace/sweep-position.ts';
 import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { itemRow } from '../../../support/rows/items.ts';
 
@@ -80,53 +78,6 @@ it.each<[count: number, readsPerDay: number, when: Schedule]>([
   expect([isOver, requested]).toEqual([true, count]);
 });
 
-it('continues where the process ended, and after the last task begins again with the first', async () => {
-  const store = await openTestStore();
-  await linkTasks(store, 3);
-  const clock = createTravellingClock();
-  /** Runs the job until the process ends after some hours. Returns the reads, each answered at once. */
-  async function runFor(hours: number): Promise<string[]> {
-    const stopping = new AbortController();
-    const running = jobOver(store, 'workspace.links', { clock, readsPerDay: 24 }).run(stopping.signal);
-    const seen: string[] = [];
-    for (let minutes = 0; minutes < 60 * hours; minutes++) {
-      await clock.advance(60_000);
-      seen.push(...(await entities(store)));
-      await answerAll(store);
-    }
-    stopping.abort();
-    await clock.advance(HOUR);
-    await running;
-    return seen;
-  }
-  const [first, second, third] = ['t0', 't1', 't2'].map(entity.readLinks);
-  expect(await runFor(1.5)).toEqual([first, second]);
-  expect(await runFor(2)).toEqual([third]);
-  expect((await readSweepPosition(store.query))?.endedAt).not.toBeNull();
-  expect(await runFor(0.5)).toEqual([first]);
-});
-
-it('waits for the answer to its last read, and for the time between two reads', async () => {
-  const store = await openTestStore();
-  await linkTasks(store, 3);
-  const stopping = new AbortController();
-  const { clock, run } = jobOver(store, 'workspace.links', { readsPerDay: 24 });
-  const running = run(stopping.signal);
-  await clock.advance(5 * HOUR);
-  expect(await entities(store)).toEqual([entity.readLinks('t0')]);
-  await answerAll(store);
-  await clock.advance(30_000);
-  expect(await entities(store)).toEqual([entity.readLinks('t1')]);
-  await answerAll(store);
-  await clock.advance(HOUR - 60_000);
-  expect(await entities(store)).toEqual([]);
-  await clock.advance(2 * 60_000);
-  expect(await read(store)).toMatchObject([{ entity: entity.readLinks('t2'), lane: 'backfill' }]);
-  stopping.abort();
-  await running;
-  expect(clock.pending).toBe(0);
-});
-
 const RECORDS = [entity.readPullRequests];
 const TASKS = [entity.readTasks];
 
@@ -186,15 +137,4 @@ describe('a route for records', () => {
     await outbox.wait();
     expect(await entities(store)).toEqual(isTried ? RECORDS : []);
   });
-
-  it.each([SWEEP, JOB])(
-    'that is closed is regarded by the owner of the workspace alone, in one transaction of the job %s',
-    async (name) => {
-      const getReady = async (store: Store) => {
-        await writeServerFact(store.query, 'records', { state: 'closed', since: 0 });
-        return jobOver(store, name).run;
-      };
-      expect(await remainsOf(getReady)).toEqual([]);
-    },
-  );
 });

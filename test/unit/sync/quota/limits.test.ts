@@ -113,41 +113,11 @@ describe('the forecast of a backfill', () => {
     await backfilled;
     expect(admissionOf(throttle, clock, 1_940).perWindow?.live).toBe(97);
   });
-
-  test('objects while others use the workspace, and while live work needs the share itself', async () => {
-    const refused = await open();
-    await refused.send('mirror', 1, 429, 60_000);
-    const paused = admissionOf(refused.throttle, refused.clock, 100);
-    expect(paused.objection).toMatch(/refused/);
-    expect(paused.drainedAt).toBeGreaterThan(refused.clock.now() + 60_000);
-    await refused.clock.advance(61_000);
-    expect(admissionOf(refused.throttle, refused.clock, 100).objection).toMatch(/others use the workspace/);
-
-    const crowded = await open();
-    await crowded.spend(180);
-    expect(admissionOf(crowded.throttle, crowded.clock, 100).objection).toMatch(/live work/);
-  });
-
-  test('spreads requests over the window, and starts a single one at once', async () => {
-    const { clock, throttle } = await open();
-    expect(throttle.drainedAt(1, 1)).toBe(clock.now());
-    expect((throttle.drainedAt(101, 101) - clock.now()) / WINDOW).toBeCloseTo(0.5, 2);
-    expect((throttle.drainedAt(1_941, 1_941) - clock.now()) / WINDOW).toBeCloseTo(10, 0);
-  });
 });
 
 const unused = (): WindowUse => ({ inFlight: 0, completed: [] });
 
 describe('the start of the last request', () => {
-  test('respects the share of the background', () => {
-    const windows = [{ cap: 10, hold: 100 }];
-    const part = backgroundConstraints(windows, { all: unused(), background: unused() }, ({ cap }) => cap / 2);
-    expect(lastStart(part, 0, 6)).toBe(100);
-    const all = { inFlight: 0, completed: [1, 2, 3, 4, 5, 6, 7, 8] };
-    const behindPeople = backgroundConstraints(windows, { all, background: unused() }, () => 5);
-    expect(lastStart(behindPeople, 10, 3)).toBe(101);
-  });
-
   test('uses slots that are added meanwhile, and is extrapolated for thousands of requests', () => {
     const slots = (_: unknown, at: number) => (at < 50 ? 1 : 2);
     const growsAfter = (_: unknown, at: number) => (at < 50 ? 50 : Number.POSITIVE_INFINITY);

@@ -133,20 +133,6 @@ describe('a time from the future', () => {
     expect(clampTime(at(updatedAt, A), RECEIVED, at(storedAt)).updatedAt).toBe(expected);
   });
 
-  it.each([
-    ['of the same second', RECEIVED + 950_000, RECEIVED + 1_000],
-    ['older, and our clock is right again', RECEIVED + 900_000, RECEIVED + 960_000],
-  ])(
-    'ties with a stored state from the future if the provider dates it as %s, and a fetch decides',
-    (_, time, late) => {
-      const stored = clampTime(at(RECEIVED + 950_000, B), RECEIVED);
-      const other = clampTime(at(time, A), late, stored);
-      expect(merge(stored, other).outcome).toBe('needs fetch');
-      const read = clampTime(at(RECEIVED + 950_000, B), late + 1_000, other);
-      expect(merge(stored, other, { fetched: read }).item).toMatchObject(B);
-    },
-  );
-
   it('is stored beside the clamped one, until a plausible time is newer', () => {
     const ahead = clampTime(at(RECEIVED + 900_000, A), RECEIVED);
     expect(merge(ahead).item).toMatchObject({ updatedAt: RECEIVED, toldAt: RECEIVED + 900_000 });

@@ -5,7 +5,6 @@ import type { Item } from '../../../../src/model/item.ts';
 import { DatabaseFault } from '../../../../src/platform/database/database-fault.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
-import type { Span } from '../../../../src/platform/lib/tracer.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
@@ -23,37 +22,24 @@ import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
-import { RULES, SOURCES, START, said, saidOf, TRACKER, takeBatch } from '../../../support/rows/batches.ts';
+import { RULES, SOURCES, START, saidOf, TRACKER, takeBatch } from '../../../support/rows/batches.ts';
 import { pull, workItem } from '../../../support/rows/items.ts';
 
 /** An item that the database rejects. */
 const BROKEN = workItem({ key: 'jira:cloud-1:broken', connector: null as never });
 
-interface Parts {
-  readonly refuse?: Error;
-  readonly isSuspected?: boolean;
-}
-
-function processorOver(
-  store: Store,
-  sources: ReconcileConnections,
-  more: Partial<ReconcileContext>,
-  isSuspected = false,
-) {
+function processorOver(store: Store, sources: ReconcileConnections, more: Partial<ReconcileContext>) {
   const clock = createTravellingClock({ start: START });
   const context = {
     ...{ store, clock, logger: silentLogger, meter: silentMeter, sources, rules: RULES, usedShare: () => 0 },
     ...{ outbox: createWakeSignal(), fetches: createWakeSignal(), ...more },
   } as ReconcileContext;
-  const processor = createProcessor(context, createBatchContexts(context), { isSuspected: () => isSuspected });
+  const processor = createProcessor(context, createBatchContexts(context), { isSuspected: () => false });
   return { processor, pending: () => pendingDeliveries(store.query, 100, 1024 * 1024) };
 }
 
 /** A processor of deliveries whose bodies name their translation. */
-async function opened(
-  translations: Readonly<Record<string, Translation>>,
-  { refuse, isSuspected = false }: Parts = {},
-) {
+async function opened(translations: Readonly<Record<string, Translation>>, refuse?: Error) {
   let commits = 0;
   const plain = await openTestStore({ steps: { reached: (_kind, edge) => void (edge === 'after' && commits++) } });
   const store: Store = refuse ? { ...plain, commitRelaxed: () => Promise.reject(refuse) } : plain;
@@ -62,17 +48,12 @@ async function opened(
   const sources = new Map([...SOURCES].map(([name, source]) => [name, { ...source, translate }]));
   const notified: string[] = [];
   const wakeSignal = (name: string) => ({ notify: () => void notified.push(name), wait: () => Promise.resolve() });
-  const spans: Span[] = [];
-  const tracer = { record: (span: Span) => void spans.push(span), traceparent: () => undefined, child: () => tracer };
   const signals = { outbox: wakeSignal('outbox'), fetches: wakeSignal('fetches'), writeBack: wakeSignal('write-back') };
-  const { processor, pending } = processorOver(store, sources, { tracer, ...signals }, isSuspected);
+  const { processor, pending } = processorOver(store, sources, signals);
   return {
-    ...{ store: plain, notified, spans, pending, commits: () => commits },
+    ...{ store: plain, notified, commits: () => commits },
     append: (...bodies: string[]) => append(plain, bodies),
     process: async () => processor.processDeliveries(await pending()),
-    processAlone: async () => {
-      for (const delivery of await pending()) await processor.processAlone(delivery);
-    },
   };
 }
 
@@ -114,21 +95,10 @@ test.each([
   ['a database that accepts no writes', new DatabaseFault('full', 'a file', 'no space is left')],
   ['a lost lease', new SyncError('lease_lost', 'it was taken over')],
 ])('%s is not the fault of a delivery', async (_what, refuse) => {
-  const { store, append: add, process } = await opened({ one: itemsOf(ISSUE), two: itemsOf(pull()) }, { refuse });
+  const { store, append: add, process } = await opened({ one: itemsOf(ISSUE), two: itemsOf(pull()) }, refuse);
   await add('one', 'two');
   await expect(process()).rejects.toBe(refuse);
   expect(await states(store)).toEqual(['pending 0', 'pending 0']);
-});
-
-test.each<[attempts: number, ends: string]>([
-  [0, 'applied 1'],
-  [5, 'quarantined 5'],
-])('a delivery with %j crashes becomes %s', async (attempts, ends) => {
-  const { store, append: add, processAlone } = await opened({ one: itemsOf(ISSUE) }, { isSuspected: true });
-  await add('one');
-  await store.query.updateTable('inbox').set({ attempts }).execute();
-  await processAlone();
-  expect(await states(store)).toEqual([ends]);
 });
 
 const REFERENCE: Translation = { outcome: 'references', references: [TRACKER.reference(ISSUE)] };
@@ -231,34 +201,6 @@ test.each<[what: string, lane: string | undefined, items: readonly Item[], isUns
   ['becomes no task, while tasks are unverified', undefined, [{ ...TASKED, type: 'Story' }], true],
 ])('an item that %s causes a read of the list of tasks in lane %s', async (_what, lane, items, isUnsure = false) => {
   expect(await laneOfList(items, isUnsure)).toBe(lane);
-});
-
-const STANDING = { author: 'us', text: 'Linked to BUG-1.', id: '7' };
-
-test.each<[what: string, isOurs: boolean, references: readonly Item[], comment: object]>([
-  ['of ours is ignored', true, [TASKED], STANDING],
-  ['of another author causes a fetch of its item', false, [TASKED], { ...STANDING, author: 'ann' }],
-  ['of ours that was edited causes a fetch of its item', false, [TASKED], { ...STANDING, text: 'Linked to BUG-2.' }],
-  ['with a second item causes fetches', false, [TASKED, { ...TASKED, key: 'jira:cloud-1:10002' }], STANDING],
-  ['of no item causes no fetch', false, [], STANDING],
-])('a comment %s', async (_what, isOurs, items, comment) => {
-  const { query, commit } = await openTestStore();
-  const notice = { item_key: TASKED.key, kind: 'comment', connection: 'tracker', wanted: null, done: null } as const;
-  const standing = JSON.stringify(STANDING);
-  await query
-    .insertInto('notices')
-    .values({ ...notice, state: 'done', not_before: 0, attempts: 0, error: null, standing })
-    .execute();
-  const body = Buffer.from('{}');
-  const delivery = { connection: 'tracker', key: 'k', source: 'webhook', event: 'e', body } as const;
-  await appendDeliveries(query, [delivery], START);
-  const references = items.map((item) => TRACKER.reference(item));
-  const translation = { outcome: 'references', references, comment: comment as typeof STANDING } as const;
-  await commit((transaction) => takeBatch(transaction, [said(TRACKER, translation)], 1));
-  const [row] = await query.selectFrom('inbox').select(['state', 'reason']).execute();
-  expect(row).toEqual(isOurs ? { state: 'ignored', reason: 'own_comment' } : { state: 'applied', reason: null });
-  const fetches = await query.selectFrom('fetches').select('reference').execute();
-  expect(fetches).toHaveLength(isOurs ? 0 : items.length);
 });
 
 const CACHED = ['BUG-3', 'BUG-12', 'BUG-7', 'OPS-2', 'A1-5'];

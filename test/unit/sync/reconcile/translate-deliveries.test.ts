@@ -141,7 +141,6 @@ describe('a delivery', () => {
 
 describe('an event of the workspace', () => {
   const NOW = Date.parse('2026-01-05T09:00:00.000Z');
-  const DAY = 24 * 60 * 60_000;
 
   const translated = (event: object) => translateEvent({ body: Buffer.from(JSON.stringify(event)), receivedAt: NOW });
 
@@ -162,7 +161,6 @@ describe('an event of the workspace', () => {
 
   test.each<[what: string, type: string, data: object, action: string, content: object]>([
     ['a task', 'task.created', { task: TASK }, 'saw-task', TASK],
-    ['a nested task', 'task.updated', { task: { task: TASK } }, 'saw-task', TASK],
     ['a snake_case link', 'work_item.created', { work_item: LINK }, 'saw-link', LINK],
     ['a link whose task the resource names', 'work_item.created', OF_TASK, 'saw-link', LINK],
     ['a removed link by its ids only', 'work_item.deleted', byIds('workItem'), 'saw-link-removed', LINK_IDS],
@@ -203,15 +201,5 @@ describe('an event of the workspace', () => {
     ['__proto__.created', {}, 'unknown event type'],
   ])('ignores %s with %j because of %j', (type, data, reason) => {
     expect(contentOf(type, data as object)).toBe(reason);
-  });
-
-  test.each<[what: string, time: unknown, isIgnored: boolean]>([
-    ['24 hours old', new Date(NOW - DAY).toISOString(), false],
-    ['older', new Date(NOW - DAY - 1).toISOString(), true],
-    ['far in the future', '2036-01-05T09:00:00.000Z', false],
-    ['absent', undefined, false],
-  ])('a time that is %s: ignored is %s', (_what, time, isIgnored) => {
-    const event = translated({ type: 'task.created', time, data: { task: TASK } });
-    expect(event.outcome === 'ignored' && event.reason).toBe(isIgnored && 'the event is older than 24 hours');
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkItem } from '../../../../src/model/item.ts';
-import { createGlob, createPattern, PatternError, patternText } from '../../../../src/platform/lib/pattern.ts';
+import { createGlob, PatternError, patternText } from '../../../../src/platform/lib/pattern.ts';
 import {
   createTriage,
   type NewTask,
@@ -154,14 +154,6 @@ describe('the reporter is the workspace user of the author', () => {
 describe('patterns', () => {
   it.each(['(', 'a(?=b)', '', 'x'.repeat(257), '((a?){50}){50}'])('reject %j with a reason', (text) => {
     expect(() => patternText(text)).toThrow(PatternError);
-  });
-
-  it('return all groups, also those without a match', () => {
-    expect(createPattern(patternText('(a)|(b)')).all('ab', 9)).toEqual([
-      { groups: ['a', 'a', undefined], index: 0 },
-      { groups: ['b', undefined, 'b'], index: 1 },
-    ]);
-    expect(createPattern(patternText('a')).all('aaaa', 2)).toHaveLength(2);
   });
 
   it.each([

@@ -3,11 +3,10 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Connector } from '../../../../src/connectors/connector.ts';
 import { writeJson } from '../../../../src/connectors/kit/payload.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
-import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { MEBIBYTE } from '../../../../src/platform/lib/quantities.ts';
 import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
-import { LARGE, yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
+import { LARGE } from '../../../../src/platform/lib/yield.ts';
 import { packBody } from '../../../../src/store/deliveries/bodies.ts';
 import {
   type Converter,
@@ -103,11 +102,6 @@ describe('an answer of the workspace of 25 MB', () => {
     const answer = converter.answer('listTasks', bytes);
     await expect(answer).rejects.toMatchObject({ code: 'answer_malformed', message: expect.stringMatching(message) });
   });
-
-  it('is complete if all its fields are used', async () => {
-    const bytes = Buffer.from(JSON.stringify({ ...task, extra: 1 }));
-    expect(await converter.answer('getTask', bytes)).toMatchObject({ ...task, extra: 1, labels: [] });
-  });
 });
 
 describe('an answer to a request with `keep`', () => {
@@ -191,17 +185,6 @@ describe('the worker', () => {
     // This size leaves no time.
     await expect(converter.config(task, -3 * MEBIBYTE)).rejects.toMatchObject({ code: 'over_budget' });
     expect(await converter.answer('getTask', Buffer.from(json))).toMatchObject({ key: 'BUG-1' });
-  });
-
-  it('fails with another error if it is closed meanwhile', async () => {
-    const own = createConverter();
-    const failure = parseInWorker(answering(json), own, 0)
-      .request(request)
-      .catch((error: unknown) => error);
-    await yieldToEventLoop();
-    await own.close();
-    expect(await failure).toBeInstanceOf(Error);
-    expect(await failure).not.toBeInstanceOf(SyncError);
   });
 
   it.each([

@@ -247,34 +247,12 @@ test.each<[path: string, row: Partial<EntityRow>, becomes: Partial<EntityRow>, r
   expect(await findEntity(late.query, LINK)).toMatchObject({ ...row, revision: AS_OF + 1 });
 });
 
-test.each<[what: string, report: Report, row: Partial<EntityRow>, becomes: Partial<EntityRow>]>([
-  ['a record', WITH, DESIRED, IS_REMOVED],
-  ['a link', ['saw-link', foreign()], DESIRED, IS_REMOVED],
-  ['a removal', ['saw-link-removed', OF_T1], EXISTING, { known: BY_HAND.known }],
-])('a list that was requested after the receipt of %s overrides it at any later time', async (_what, ...row) => {
-  const [[action, body], before, becomes] = row;
-  const store = await linked({ row: before });
-  await apply(store, action, body, { receivedRevision: AS_OF + 1 });
-  const [, list] = listed(...(becomes.known === null ? [] : [foreign()]));
-  await apply(store, 'read-links', list, { ...OF_TASK, asOf: AS_OF + 1 });
-  expect(await findEntity(store.query, LINK)).toMatchObject(becomes);
-});
-
 test('an address in another spelling is recognized only if it matches one link', async () => {
   const store = await linked({ row: DESIRED });
   const other = { item_key: ISSUE.key, task_id: 't1', desired: JSON.stringify({ url: `${URL}#other` }) };
   await saveEntity(store.query, blankEntity(FOREIGN, 'link', other));
   await apply(store, ...listed(link({ url: `${URL}#top` })));
   expect(await findEntity(store.query, LINK)).toMatchObject(DESIRED);
-});
-
-test('a list settles a lost addition, even if a record showed the link before', async () => {
-  const store = await linked({ row: DESIRED, change: 'pending', lost: 'add-link' });
-  await apply(store, 'saw-record', recordOf(['t1']), { receivedRevision: AS_OF + 1 });
-  expect(await findChange(store.query, LINK)).toBeDefined();
-  await apply(store, 'read-links', { workItems: [foreign()] }, { ...OF_TASK, asOf: AS_OF + 1 });
-  expect(await findEntity(store.query, LINK)).toMatchObject(IS_OURS);
-  expect(await findChange(store.query, LINK)).toBeUndefined();
 });
 
 test.each<[path: string, report: Report]>([
@@ -351,14 +329,4 @@ test.each<[what: string, row: Partial<EntityRow>, key: string | undefined]>([
   const store = await linked({ row });
   await apply(store, 'saw-link', link(), { ...EVENT, key: 'key_1' });
   expect(await readMeta(store.query, OWN_KEY_ID)).toBe(key);
-});
-
-test.each<[what: string, expected: string[], isSwept: boolean, row: Partial<EntityRow>, taskIds: string[]]>([
-  ['a round reports a removed link', [`link-removed ${LINK} ${NOW}`], true, EXISTING, []],
-  ['a round reports an added link', [`link-added ${LINK} ${NOW}`], true, DESIRED, ['t1']],
-  ['a round reports no unchanged link', [], true, EXISTING, ['t1']],
-])('in a sweep, %s', async (_what, expected, isSwept, row, taskIds) => {
-  const store = await linked({ row, isSwept });
-  await apply(store, 'read-pull-requests', { pullRequests: [recordOf(taskIds)], nextCursor: 'more' });
-  expect(await findings(store)).toEqual(expected);
 });

@@ -255,19 +255,4 @@ describe('a sweep round', () => {
     expect(await comparisons(store)).toEqual([]);
     expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
   });
-
-  it('compares many records in steps, and each step is a delivery', async () => {
-    const store = await round(BEGAN);
-    const names = Array.from({ length: 101 }, (_, at) => entity.pullRequest('github', '5001', String(100 + at)));
-    await store.commit(async (query) => {
-      for (const name of names)
-        await saveEntity(query, { ...blankEntity(name, 'pull_request'), known: '{}', known_at: 1 });
-    });
-    await apply(store, 'compare-records', null, { entity: '' });
-    const after = names[99] as string;
-    expect(await comparisons(store)).toEqual([{ ...COMPARISON, entity: after }]);
-    expect((await findRunningSweep(store.query))?.records_at).toBeNull();
-    await apply(store, 'compare-records', null, { entity: after });
-    expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
-  });
 });

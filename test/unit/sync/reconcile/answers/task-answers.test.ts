@@ -5,13 +5,12 @@ import type { Item } from '../../../../../src/model/item.ts';
 import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/changes/entities.ts';
 import { findChange, type OutboxRow, updateChange } from '../../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../../src/store/database.ts';
-import { readMeta, TASKS_READ, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
+import { readMeta, TASKS_READ } from '../../../../../src/store/meta.ts';
 import { saveTask, tasksByKeys } from '../../../../../src/store/tasks/cached-tasks.ts';
 import {
   areTasksUnverified,
   delayCreations,
   markTasksUnverified,
-  resumeCreations,
   saveTaskMarks,
   taskMarks,
 } from '../../../../../src/store/tasks/task-creations.ts';
@@ -93,20 +92,6 @@ describe('any answer', () => {
     await saveEntity(store.query, blankEntity('link:loose', 'link'));
     const applied = await apply(store, action, body, more);
     expect([...new Set(applied.reevaluate)]).toEqual(reevaluate);
-  });
-
-  it.each<
-    [what: string, workspace: string | undefined, action: Answer['action'], body: object, more?: Partial<Answer>]
-  >([
-    ['beside an answer', 'w1', 'attach-document', {}, { workspaceId: 'w1' }],
-    ['in a task', 'w1', 'saw-task', { ...TASK, workspaceId: 'w1' }],
-    ['in a created task', 'w1', 'create-task', { ...TASK, workspaceId: 'w1' }, { entity: NAME }],
-    ['in a list of tasks', 'w1', 'read-tasks', { tasks: [{ ...TASK, workspaceId: 'w1' }] }],
-    ['not in tasks of other clients', undefined, 'saw-tasks', { tasks: [{ ...TASK, workspaceId: 'w1' }] }],
-  ])('shows the id of the workspace %s', async (_what, workspace, action, body, more) => {
-    const store = await storeWithBug();
-    await apply(store, action, body, more);
-    expect(await readMeta(store.query, WORKSPACE_ID)).toBe(workspace);
   });
 
   it.each<[what: string, named: NamedResources, reads: string[]]>([
@@ -269,16 +254,6 @@ describe('a list of tasks', () => {
     const store = await storeWithBug();
     await delayCreations(store.query, [BUG.key], START);
     await apply(store, 'read-tasks', { tasks: [] });
-    expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
-  });
-
-  it('causes another one for a creation that was delayed after it was sent', async () => {
-    const store = await storeWithBug();
-    await delayCreations(store.query, [BUG.key], REQUESTED + 1);
-    await apply(store, 'read-tasks', { tasks: [] });
-    expect(await findChange(store.query, entity.readTasks)).toMatchObject({ state: 'pending', not_before: 0 });
-    expect((await findChange(store.query, NAME))?.not_before).toBeGreaterThan(NOW);
-    await resumeCreations(store.query, NOW, NOW);
     expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
   });
 });

@@ -40,9 +40,6 @@ const LABELS: Partial<WorkflowInput> = {
   rules: [{ when: { pullRequest: ['open'] }, set: { addLabels: ['wip'] } }],
 };
 const WANTS = 'its base is develop, the default branch main; standard: merged wants default';
-const DEVELOP: Partial<WorkflowInput> = {
-  rules: [{ when: { pullRequest: ['merged'], base: ['develop'] }, set: { status: 'merged' } }],
-};
 /** The part of the item is the reason. */
 const OF_ITEM = undefined;
 const FIGHT = [true, false, true].flatMap((draft) => [sent, person('planned'), drafted(1, draft)]);
@@ -59,12 +56,9 @@ it.each<
   ['same', ['#1 progress'], [OPENED, later]],
   ['same', ['#1 finishes'], [FIX, merged(), later]],
   [null, ['#1 progress'], [OPENED]],
-  [null, ['#1 progress'], [OPENED], { statuses: { open: 'Offen' } }, { tasks: { 'BUG-1': 'Offen' } }],
   ['nothing-linked', [], [opened(1, 'Other')]],
-  ['nothing-linked', ['#1 labels'], [OPENED], LABELS],
   ['no-rule: acme/app#1', ['#1 no-rule'], [FIX, merged()], LABELS],
   ['not-closing: acme/app#1', ['#1 not-closing'], [opened(1, 'BUG-1 and BUG-2'), merged()], {}, ELEVEN],
-  ['not-closing: acme/app#1', ['#1 not-closing'], [opened(1, 'BUG-1 and BUG-2'), merged()], DEVELOP, ELEVEN],
   ['mention-only: acme/app#1', ['#1 mention-only'], [opened(1, 'Other', { description: 'see BUG-1' }), merged()]],
   [`base: ${WANTS}`, OF_ITEM, [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), merged()]],
   ['held-by-person', ['#1 progress'], [OPENED, later, person('in_progress')]],
@@ -79,15 +73,12 @@ it.each<
   ['older-than-epoch: acme/app#1', ['#1 older-than-epoch'], [FIX, merged(), later, person('open')]],
   ['no-previous', ['#1 given-up'], [OPENED, closed()]],
   ['breaker', ['#1 progress'], [OPENED, ...FIGHT]],
-  ['untrusted: not merged, no decision of a reviewer', OF_ITEM, [opened(1, 'BUG-1', STRANGER)]],
   ['bot-text: bots are ignored', OF_ITEM, [opened(1, 'BUG-1', { isBot: true })], { bots: 'ignore' }],
   ['bot-text: description of a bot', OF_ITEM, [opened(1, 'Bump', { isBot: true, description: 'Fixes BUG-1' })]],
   ['too-many-tasks: 11 tasks', OF_ITEM, [opened(1, BUGS.join())], {}, ELEVEN],
   ['late-name: acme/app#1', ['#1 late-name'], [opened(1, 'A change', STRANGER), merged(), NAMED]],
   ['no-connection: code', OF_ITEM, [OPENED], {}, { rules: { connections: new Set(['tracker']) } }],
   ['unverified', [], [OPENED, later, restored]],
-  ['same', ['#1 given-up'], [OPENED, later, closed(), later]],
-  ['same', ['#1 waits-for: acme/app#2', '#2 delays'], [FIX, opened(2, 'BUG-1'), later, merged()]],
   ['same', ['#1 finishes', '#2 follow-up: acme/app#1'], [FIX, merged(), later, opened(2, 'BUG-1')]],
   [
     'same',
@@ -102,20 +93,6 @@ it.each<
     reason,
     parts ?? [`#1 ${reason}`],
   ]);
-});
-
-it('names who set a status, the rule, and the status before', async () => {
-  const board = await openBoard();
-  const setBy = async () => {
-    const { status, setBy: by, previous, wanted, reason } = await board.explain('BUG-1');
-    return [status, by.who, by.rule, previous, wanted?.status, reason?.code];
-  };
-  await play(board, [OPENED, later]);
-  expect(await setBy()).toEqual(['review', 'worksync', 'standard: open', 'open', 'review', 'same']);
-  await board.person('BUG-1', 500, 'in_progress');
-  expect(await setBy()).toEqual(['in_progress', 'person', null, 'open', 'review', 'held-by-person']);
-  await board.release('BUG-1');
-  expect(await setBy()).toEqual(['in_progress', 'person', null, 'in_progress', 'review', undefined]);
 });
 
 it('counts tasks with merged work by the reason why they are not finished', async () => {
