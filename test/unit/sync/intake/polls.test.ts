@@ -272,18 +272,6 @@ describe('the schedule', () => {
     await stop();
     expect(clock.pending).toBe(0);
   });
-
-  test('that is off polls only a connection that is named, and retries nothing', async () => {
-    const { polls, clock, requested, start } = await bench([fail('server_failed')], { schedule: 'off' });
-    const stop = start();
-    await clock.advance(24 * 60 * MINUTE);
-    await polls.pollNow();
-    await polls.pollNow('other');
-    expect(requested).toHaveLength(0);
-    await polls.pollNow('notes');
-    expect([requested.length, clock.pending]).toEqual([1, 0]);
-    await stop();
-  });
 });
 
 describe('a failure', () => {

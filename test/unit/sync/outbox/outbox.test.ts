@@ -161,10 +161,7 @@ const refusal = (status: number, errorCode: string): Answer => ({
   status,
   json: { code: status, message: 'not this way', errorCode },
 });
-const REFUSED = refusal(422, 'validation_failed');
 const LIMITED = refusal(429, 'rate_limited');
-/** An answer of a proxy in front of the workspace. */
-const FAILED: Answer = { status: 500 };
 
 /** Claims a link, and returns its request with this answer. */
 const requestWith = (answer: Answer | undefined) => async (store: Store) => {
@@ -181,27 +178,4 @@ test.each<[what: string, answer: Answer | undefined]>([
   ['not answered', undefined],
 ])('stores the end of a request that was %s together with the outcome of its change', async (_what, answer) => {
   expect(await remainsOf(requestWith(answer))).toEqual([]);
-});
-
-test('opens the breaker and reports trouble when three requests fail', async () => {
-  const { send, breaker, told } = await outboxBench(await openTestStore(), 3, () => FAILED);
-  await send(linkOf(1));
-  await send(linkOf(2));
-  expect([breaker.open, told]).toEqual([false, []]);
-  await send(linkOf(3));
-  expect([breaker.open, told]).toEqual([true, ['server_failed']]);
-});
-
-test.each<[what: string, answer: Answer]>([
-  ['success', added(3)],
-  ['refusal', REFUSED],
-  ['rate limit', LIMITED],
-])('a %s of the workspace itself ends the trouble', async (what, answer) => {
-  const { send, breaker, told } = await outboxBench(await openTestStore(), 3, (taskId) =>
-    taskId === 't3' ? answer : FAILED,
-  );
-  for (const number of [1, 2, 3]) await send(linkOf(number));
-  expect([breaker.open, told]).toEqual([false, [undefined]]);
-  // Only a write that was carried out shows that a change which still fails is at fault.
-  expect(breaker.sinceFailure(linkOf(1))).toMatchObject({ othersAnswered: true, othersWritten: what === 'success' });
 });

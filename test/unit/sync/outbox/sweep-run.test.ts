@@ -5,12 +5,11 @@ import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
-import { removeChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
+import { removeChange } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
 import type { RecordsRoute } from '../../../../src/store/workspace/server-capabilities.ts';
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
-import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { OutboxContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
@@ -111,15 +110,6 @@ it('requests a missing list again, but not one that is pending', async () => {
   await run();
   const [records, tasks] = [...RECORDS, ...TASKS].map((name) => ({ entity: name, ...first }));
   expect(await read(store)).toMatchObject([{ ...records }, { ...tasks, since: clock.now() }]);
-});
-
-it('lists the tasks again after a read that was in flight before the sweep began', async () => {
-  const store = await openTestStore();
-  await enqueueReads(store.query, TASKS, 1);
-  await updateChange(store.query, entity.readTasks, { state: 'sending' });
-  const { clock, run } = jobOver(store, SWEEP);
-  await run();
-  expect(await read(store)).toMatchObject([{ entity: entity.readTasks, next_since: clock.now() }]);
 });
 
 describe('a route for records', () => {

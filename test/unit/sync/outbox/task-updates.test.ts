@@ -204,15 +204,6 @@ test.each([
   expect((await claim()) === undefined).toBe(waits);
 });
 
-test('reads before each update in fields if edits are not reported', async () => {
-  const { send, methods, want, cache } = await setUp({ form: 'fields', areEditsReported: false });
-  await send();
-  await cache({ status: 'review' });
-  await want({ status: 'completed', from: 'review' });
-  await send();
-  expect(methods()).toEqual(['GET', 'PUT', 'GET', 'PUT']);
-});
-
 test('switches updates off when whole tasks clear fields too', async () => {
   const apply = (task: Fields, body: Fields) => ({ ...task, ...body, description: null });
   const { send, facts, offUntil, want, claim } = await setUp({ apply });

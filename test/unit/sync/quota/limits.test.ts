@@ -47,13 +47,6 @@ describe('limits', () => {
     expect(on.throttle.usedShare()).toBe(0);
   });
 
-  test('do not count status changes in the used share', async () => {
-    const on = await openQuotaBench();
-    await on.spend(1, 'status');
-    expect(on.throttle.usedShare()).toBe(0);
-    expect(on.throttle.snapshot().long.used).toBe(1);
-  });
-
   test('spread backfills evenly, reserve slots for live lanes, and stop backfills while live lanes need theirs', async () => {
     const on = await openQuotaBench({ burst: 0, requests: 100 });
     const backfills = Array.from({ length: 120 }, () => on.send('backfill'));

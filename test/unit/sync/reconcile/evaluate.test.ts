@@ -442,16 +442,6 @@ describe('a moved work item', () => {
     const reason = { text: 'ENG-1', via: STORY.key, isFormerName: true };
     expect(await linksOf(store, LATE)).toMatchObject([{ reason }]);
   });
-
-  it('whose name another item takes over loses no existing link, and a waiting one is cancelled', async () => {
-    const store = await moved();
-    await take(store, LATE);
-    await take(store, { ...STORY, key: `${STORY.key}0`, updatedAt: STORY.updatedAt + 2_000, title: 'Another' });
-    await take(store, TOUCHED);
-    expect(await linkChanges(store)).toEqual([]);
-    expect(await linksOf(store, FIXING)).toMatchObject([{ taskId: 't1', state: 'linked' }]);
-    expect(await linksOf(store, LATE)).toEqual([]);
-  });
 });
 
 describe('records', () => {

@@ -250,12 +250,4 @@ describe('the guard of waiting changes', () => {
       error: 'guard_held: more than 4 removals or closings wait together (guard.removals)',
     });
   });
-
-  it('counts neither confirmed nor refused changes', async () => {
-    const { query } = await openTestStore();
-    for (const number of [1, 2, 3, 4]) await add(query, 'link', number, 'creation');
-    for (const entity of ['link:1', 'link:2']) await updateChange(query, entity, { guard: 'confirmed' });
-    await updateChange(query, 'link:3', { state: 'held' });
-    expect(await guardChanges(query, limits(0, 1))).toEqual([]);
-  });
 });

@@ -125,20 +125,6 @@ describe('a time from the future', () => {
     expect(clampTime(item, RECEIVED)).toEqual({ ...item, updatedAt: expected, ...own });
   });
 
-  it.each([
-    ['is not older than the stored state', RECEIVED + 900_000, RECEIVED + 600_000, RECEIVED + 600_000],
-    ['is older if the provider dates it older', RECEIVED + 500_000, RECEIVED + 600_000, RECEIVED + 500_000],
-    ['is the receipt if the stored state is older', RECEIVED + 900_000, RECEIVED - 1, RECEIVED],
-  ])('after our clock was set back, a time in the future %s', (_, updatedAt, storedAt, expected) => {
-    expect(clampTime(at(updatedAt, A), RECEIVED, at(storedAt)).updatedAt).toBe(expected);
-  });
-
-  it('is stored beside the clamped one, until a plausible time is newer', () => {
-    const ahead = clampTime(at(RECEIVED + 900_000, A), RECEIVED);
-    expect(merge(ahead).item).toMatchObject({ updatedAt: RECEIVED, toldAt: RECEIVED + 900_000 });
-    expect(merge(ahead, at(RECEIVED + 1, B)).item).not.toHaveProperty('toldAt');
-  });
-
   const FAR = Date.UTC(2199, 0, 1) - RECEIVED;
   const AHEAD = 600_000;
 

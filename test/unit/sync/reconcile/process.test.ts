@@ -52,16 +52,14 @@ async function opened(translations: Readonly<Record<string, Translation>>, refus
   const { processor, pending } = processorOver(store, sources, signals);
   return {
     ...{ store: plain, notified, commits: () => commits },
-    append: (...bodies: string[]) => append(plain, bodies),
+    async append(...bodies: string[]) {
+      const deliveries = bodies.map((body) => ({
+        ...({ connection: TRACKER.name, key: body, source: 'webhook', event: 'e', body: Buffer.from(body) } as const),
+      }));
+      await appendDeliveries(plain.query, deliveries, START);
+    },
     process: async () => processor.processDeliveries(await pending()),
   };
-}
-
-async function append({ query }: Store, bodies: readonly string[]): Promise<void> {
-  const deliveries = bodies.map((body) => ({
-    ...({ connection: TRACKER.name, key: body, source: 'webhook', event: 'e', body: Buffer.from(body) } as const),
-  }));
-  await appendDeliveries(query, deliveries, START);
 }
 
 const states = async ({ query }: Store) =>
@@ -75,8 +73,8 @@ const ISSUE = workItem({ type: 'Story' });
 const NONE: Translation = { outcome: 'ignored', reason: 'no' };
 
 test('only the faulty delivery of a batch waits, and it is quarantined after three attempts', async () => {
-  const { store, append: add, process } = await opened({ good: itemsOf(ISSUE), bad: itemsOf(BROKEN), ignored: NONE });
-  await add('bad', 'good', 'ignored');
+  const { store, append, process } = await opened({ good: itemsOf(ISSUE), bad: itemsOf(BROKEN), ignored: NONE });
+  await append('bad', 'good', 'ignored');
   const course: string[] = [];
   for (let round = 0; round < 3; round++) {
     await process();
@@ -95,8 +93,8 @@ test.each([
   ['a database that accepts no writes', new DatabaseFault('full', 'a file', 'no space is left')],
   ['a lost lease', new SyncError('lease_lost', 'it was taken over')],
 ])('%s is not the fault of a delivery', async (_what, refuse) => {
-  const { store, append: add, process } = await opened({ one: itemsOf(ISSUE), two: itemsOf(pull()) }, refuse);
-  await add('one', 'two');
+  const { store, append, process } = await opened({ one: itemsOf(ISSUE), two: itemsOf(pull()) }, refuse);
+  await append('one', 'two');
   await expect(process()).rejects.toBe(refuse);
   expect(await states(store)).toEqual(['pending 0', 'pending 0']);
 });
@@ -108,8 +106,8 @@ test.each<[what: string, notified: string[], translation: Translation]>([
   ['a reference', ['fetches'], REFERENCE],
   ['an ignored delivery', [], NONE],
 ])('%s notifies: %j', async (_what, expected, translation) => {
-  const { append: add, process, notified } = await opened({ one: translation });
-  await add('one');
+  const { append, process, notified } = await opened({ one: translation });
+  await append('one');
   await process();
   expect(notified).toEqual(expected);
 });
@@ -117,8 +115,8 @@ test.each<[what: string, notified: string[], translation: Translation]>([
 test('deliveries share a transaction up to the batch size, which grows when batches are cheap', async () => {
   const many = Array.from({ length: 25 }, (_, at) => workItem({ key: `jira:cloud-1:${at}`, identifier: `ENG-${at}` }));
   const parts = { a: itemsOf(...many.slice(0, 5)), b: itemsOf(...many.slice(5, 10)), c: itemsOf(...many.slice(10)) };
-  const { store, append: add, process, commits } = await opened(parts);
-  await add('a', 'b', 'c');
+  const { store, append, process, commits } = await opened(parts);
+  await append('a', 'b', 'c');
   const before = commits();
   await process();
   expect(await states(store)).toEqual(['applied 0', 'applied 0', 'applied 0']);

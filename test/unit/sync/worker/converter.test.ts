@@ -59,14 +59,6 @@ it('splits a page into pages of one element, each with a hash of its content', a
   ]);
   expect(new Set(parts.map(({ content }) => content)).size).toBe(2);
   expect(await converter.parts({ body: packBody(Buffer.from('"no page"')) })).toEqual([]);
-  const [first] = await converter.parts({ body: packBody(Buffer.from(JSON.stringify({ ids: [7], ...page.data }))) });
-  expect(JSON.parse(Buffer.from(first?.body ?? []).toString())).toMatchObject({
-    ids: [7],
-    nodes: [{ id: 1, body: 'a' }],
-  });
-  const lists = { issues: [{ id: 1 }, 7], statuses: [{ id: 1 }, { id: 2 }, { id: 3 }] };
-  const [, second] = await converter.parts({ body: packBody(Buffer.from(JSON.stringify(lists))) });
-  expect(JSON.parse(Buffer.from(second?.body ?? []).toString())).toEqual({ ...lists, issues: [7] });
 });
 
 describe('an answer of the workspace of 25 MB', () => {

@@ -18,7 +18,6 @@ import {
   type Step,
   sent,
 } from '../../../../support/harness/board-steps.ts';
-import { START } from '../../../../support/rows/batches.ts';
 
 type Reported = { readonly code: string; readonly detail: string | null } | null;
 const textOf = (reason: Reported) => reason && (reason.detail ? `${reason.code}: ${reason.detail}` : reason.code);
@@ -118,13 +117,4 @@ it('has all codes explained in config/workflow.md, with their remedies', () => {
   );
   expect(Object.fromEntries(remedies)).toEqual(Object.fromEntries(shown));
   expect(Object.keys(REASONS).filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
-});
-
-it('shows the earliest time of a final status, and the labels that the rules want', async () => {
-  const set = { status: 'completed' as const, addLabels: ['shipped'] };
-  const board = await openBoard({ workflow: { rules: [{ when: { pullRequest: ['merged'] }, set }] } });
-  await play(board, [FIX, merged()]);
-  const { wanted, labels, change } = await board.explain('BUG-1');
-  expect([wanted?.status, labels.add]).toEqual(['completed', ['shipped']]);
-  expect(change?.notBefore).toBeGreaterThanOrEqual(START + 80_000);
 });
