@@ -96,16 +96,6 @@ describe('prepareNext', () => {
     expect(await prepareNext(query, ELIGIBLE)).toEqual({ ...first, open: true, revision: 2 });
   });
 
-  it('prefers the selected change while it is pending', async () => {
-    const { query } = await openedStore();
-    await differs(query, linkRow(), { due: DUE + 1 });
-    await waits(query, entityName.readTasks, { kind: 'read' });
-    expect(await prepareNext(query, ELIGIBLE, LINK)).toMatchObject({ entity: LINK });
-    expect(await prepareNext(query, ELIGIBLE, LINK)).toMatchObject({ entity: entityName.readTasks });
-    await waits(query, entityName.readLinks('t1'), { kind: 'read' });
-    expect(await prepareNext(query, ELIGIBLE, 'link:gone')).toMatchObject({ taskId: 't1' });
-  });
-
   it.each<[what: string, row: EntityRow, stays: boolean]>([
     ['link that is neither desired nor known', linkRow({ desired: null }), false],
     ['record that is neither desired nor known', blankEntity('pull_request:2', 'pull_request'), true],

@@ -175,20 +175,6 @@ test.each<[what: string, status: string, update: Partial<TaskUpdate>, known: unk
 });
 
 test.each([
-  ['not before its earliest time', MINUTE, true],
-  ['at once if its earliest time is beyond the final delay', HOUR, false],
-])('sends an update %s', async (_what, delay, waits) => {
-  const { send, want, claim, clock, change } = await setUp();
-  await want({ ...WISH, status: 'completed', notBefore: clock.now() + delay });
-  if (waits) {
-    expect(await claim()).toBeUndefined();
-    await clock.advance(delay);
-  }
-  await send();
-  expect(await change()).toBeUndefined();
-});
-
-test.each([
   ['waits for pending deliveries of the connection of a linked item', 'jira', true],
   ['waits for pending deliveries of the workspace', WORKSPACE, true],
   ['does not wait for pending deliveries of other connections', 'forge', false],

@@ -36,17 +36,6 @@ describe('limits', () => {
     expect(long).toMatchObject({ cap: null, backgroundLimit: null, backfillLimit: null });
   });
 
-  test('report the used share as the larger one of the cap and of the background limit', async () => {
-    const on = await openQuotaBench({ share: 0.5 });
-    expect(on.throttle.usedShare()).toBe(0);
-    await on.spend(2, 'interactive');
-    expect(on.throttle.usedShare()).toBe(0.2);
-    await on.spend(2);
-    expect(on.throttle.usedShare()).toBe(0.4);
-    await on.clock.advance(16 * MINUTE);
-    expect(on.throttle.usedShare()).toBe(0);
-  });
-
   test('spread backfills evenly, reserve slots for live lanes, and stop backfills while live lanes need theirs', async () => {
     const on = await openQuotaBench({ burst: 0, requests: 100 });
     const backfills = Array.from({ length: 120 }, () => on.send('backfill'));

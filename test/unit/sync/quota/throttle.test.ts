@@ -137,17 +137,6 @@ describe('after an unclean end', () => {
     await clock.advance(16 * MINUTE);
     await Promise.all([cautious.acquire('mirror'), cautious.acquire('mirror'), cautious.acquire('link')]);
   });
-
-  test('requests still go one at a time if the next process is restarted cleanly', async () => {
-    const crashed = await openQuotaBench();
-    await crashed.acquire('read');
-    const cautious = await crashed.restart();
-    await cautious.throttle.stop();
-    const on = await cautious.restart();
-    for (let request = 0; request < 3; request++) void on.acquire('link').catch(() => {});
-    await on.clock.advance(10);
-    expect(on.granted).toHaveLength(1);
-  });
 });
 
 describe('the ledger of a window', () => {

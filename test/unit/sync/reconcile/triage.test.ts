@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkItem } from '../../../../src/model/item.ts';
-import { createGlob, PatternError, patternText } from '../../../../src/platform/lib/pattern.ts';
+import { patternText } from '../../../../src/platform/lib/pattern.ts';
 import {
   createTriage,
   type NewTask,
@@ -148,22 +148,5 @@ describe('the reporter is the workspace user of the author', () => {
     ['hasOwnProperty', undefined],
   ])('%j: %j', (author, expected) => {
     expect(reporterOf(author)).toBe(expected);
-  });
-});
-
-describe('patterns', () => {
-  it.each(['(', 'a(?=b)', '', 'x'.repeat(257), '((a?){50}){50}'])('reject %j with a reason', (text) => {
-    expect(() => patternText(text)).toThrow(PatternError);
-  });
-
-  it.each([
-    ['a*c', 'ABC', true],
-    ['a*c', 'abcd', false],
-    ['a.c', 'abc', false],
-    ['?', '\n', true],
-    ['*', '', true],
-    ['[a-z]', 'b', false],
-  ])('the glob %j over %j: %j', (glob, text, expected) => {
-    expect(createGlob(glob).test(text)).toBe(expected);
   });
 });
