@@ -336,11 +336,7 @@ function isPlain(prepared: PreparedRequest): prepared is PlainRequest {
 }
 
 /** Sends a request through the client, apart from updates of tasks. Throws what the client throws. */
-export function sendRequest(
-  client: OutboxClient,
-  prepared: PlainRequest,
-  context: SendContext,
-): Promise<ApiAnswer<unknown>> {
+function sendRequest(client: OutboxClient, prepared: PlainRequest, context: SendContext): Promise<ApiAnswer<unknown>> {
   // The body was built for exactly this route, and then stored in the outbox row as JSON.
   return client[routeOf(prepared)](parametersOf(prepared) as never, context);
 }
