@@ -146,6 +146,16 @@ describe('a grant', () => {
     expect(String(error)).not.toContain('refresh-token');
   });
 
+  it('keeps the previous refresh token until the vendor accepted the new one', async () => {
+    begin(Number.POSITIVE_INFINITY);
+    const ours = tokens();
+    await good(ours);
+    await clock.advance(HOUR);
+    endpoint.trouble.push({ status: 403, body: Buffer.from('{"error":"invalid_grant"}') });
+    await good(ours);
+    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2', 'refresh-token-1']);
+  });
+
   it('is stored only encrypted, and its tokens are known to the scrubber', async () => {
     const ours = tokens();
     for (let hour = 0; hour < 5; hour++) {

@@ -417,7 +417,9 @@ describe('the bindings of names', () => {
     test('binds a name to the id to which it leads now, and restarts its units; until then the old id stays', async () => {
       const { store, bindings, vendor, gauges } = await reboundNames();
       expect([bindings.idOf('acme/app'), await idsOf(store), gauges.at(-1)]).toEqual(['7', ['1', '7'], 1]);
+      const before = bindings.version();
       await bindings.rebind(vendor, signal);
+      expect(bindings.version()).toBeGreaterThan(before);
       expect([bindings.idOf('acme/app'), await idsOf(store), gauges.at(-1)]).toEqual(['8', ['1', '8'], 0]);
       expect(await storedUnits(store.query, 'github')).toEqual(['acme/web']);
     });

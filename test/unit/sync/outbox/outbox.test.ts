@@ -4,6 +4,7 @@ import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
 import { addDifference } from '../../../../src/store/changes/outbox-rows.ts';
 import type { Store } from '../../../../src/store/database.ts';
+import { readLedger } from '../../../../src/store/quota/ledger.ts';
 import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
 import { type Answer, added, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
@@ -178,4 +179,14 @@ test.each<[what: string, answer: Answer | undefined]>([
   ['not answered', undefined],
 ])('stores the end of a request that was %s together with the outcome of its change', async (_what, answer) => {
   expect(await remainsOf(requestWith(answer))).toEqual([]);
+});
+
+test.each([
+  ['answered', added(1)],
+  ['limited', LIMITED],
+])('completes a request that was %s in the ledger', async (_what, answer) => {
+  const store = await openTestStore();
+  const { send } = await outboxBench(store, 1, () => answer);
+  await send(linkOf(1));
+  expect(await readLedger(store.query)).toMatchObject([{ completed: expect.any(Number), status: answer.status }]);
 });

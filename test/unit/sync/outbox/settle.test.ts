@@ -392,11 +392,11 @@ describe('a refused read of the links of a task', () => {
 });
 
 it.each([
-  ['a record', record, 409],
-  ['a record', record, 412],
-  ['the removal of a link', removal, 409],
-  ['the attachment of a document', attachment, 412],
-])('a conflict of %s is repeated with pauses, and held after five in a row: %3$i', async (_what, row, status) => {
+  ['a record', 409, record],
+  ['a record', 412, record],
+  ['the removal of a link', 409, removal],
+  ['the attachment of a document', 412, attachment],
+])('a conflict of %s with %i is repeated with pauses, and held after five in a row', async (_what, status, row) => {
   const { query, prepared } = await inFlight(row, { attempts: 4 });
   const conflict = failed('conflict', status, 'conflict');
   expect(await settleFailure(query, prepared, conflict, CONTEXT)).toBe('again');

@@ -175,6 +175,19 @@ test.each<[what: string, status: string, update: Partial<TaskUpdate>, known: unk
 });
 
 test.each([
+  ['not before its earliest time', MINUTE, true],
+  ['at once if its earliest time is beyond the final delay', HOUR, false],
+])('sends an update %s', async (_what, delay, waits) => {
+  const { want, claim, clock } = await setUp();
+  await want({ ...WISH, status: 'completed', notBefore: clock.now() + delay });
+  if (waits) {
+    expect(await claim()).toBeUndefined();
+    await clock.advance(delay);
+  }
+  expect(await claim()).toBeDefined();
+});
+
+test.each([
   ['waits for pending deliveries of the connection of a linked item', 'jira', true],
   ['waits for pending deliveries of the workspace', WORKSPACE, true],
   ['does not wait for pending deliveries of other connections', 'forge', false],

@@ -43,21 +43,6 @@ test('a replayed fetch does not restore a gone item, but causes a new fetch', as
   expect(await stored()).toMatchObject({ gone: false });
 });
 
-test('a replay restores no older content, and causes an evaluation of its item', async () => {
-  const { query, stored } = await open();
-  const old = saidOf(pull({ title: 'Before' }));
-  await takeBatch(query, [old], 1);
-  await takeBatch(query, [saidOf(pull({ title: 'After', updatedAt: 5_000 }))], 2);
-  await query.deleteFrom('entities').execute();
-  await takeBatch(query, [old], 3);
-  expect(await query.selectFrom('entities').select('entity').execute()).toEqual([]);
-  await takeBatch(query, [replayed(old)], 4);
-  expect(await stored()).toMatchObject({ title: 'After' });
-  const [record] = await query.selectFrom('entities').select(['kind', 'desired']).execute();
-  expect(record?.kind).toBe('pull_request');
-  expect(JSON.parse(record?.desired ?? '')).toMatchObject({ title: 'After' });
-});
-
 const OPEN = pull();
 const RECORD = entity.pullRequest('github', '5001', '1');
 

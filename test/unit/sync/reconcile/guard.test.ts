@@ -9,7 +9,7 @@ import { type Answer, appendAnswer } from '../../../../src/store/workspace/works
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../../src/sync/reconcile/apply-batch.ts';
 import { createRules, type GuardLimits } from '../../../../src/sync/reconcile/context.ts';
-import { guardChanges, surplusOf } from '../../../../src/sync/reconcile/enqueue.ts';
+import { guardChanges } from '../../../../src/sync/reconcile/enqueue.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
@@ -207,18 +207,6 @@ describe('the effect of a change', () => {
     ['task', { title: 'a' }, { title: 'a' }, null],
   ])('%s: desired %o, known %o: %s', (kind, desired, known, effect) => {
     expect(effectOf(kind, desired, known)).toBe(effect);
-  });
-});
-
-describe('the surplus over a limit', () => {
-  it.each([
-    [20, 21, 0, 1],
-    [20, 5, 15, 0],
-    [20, 6, 15, 1],
-    [20, 0, 99, 0],
-    [Number.POSITIVE_INFINITY, 9_999, 9_999, 0],
-  ])('limit %d, %d fresh, %d ahead: %d', (limit, fresh, ahead, surplus) => {
-    expect(surplusOf(limit, { fresh, ahead })).toBe(surplus);
   });
 });
 

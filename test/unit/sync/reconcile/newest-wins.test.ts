@@ -36,6 +36,7 @@ const DRAFT = { draft: true };
 const OPEN = { state: 'open' } as const;
 const CLOSED = { state: 'closed' } as const;
 const MERGED = { state: 'merged' } as const;
+const DECLINED = { state: 'declined' } as const;
 const NOT_MERGED: Partial<PullRequest> = { ...OPEN, mergedAt: null };
 const WAS_MERGED: Partial<PullRequest> = { ...MERGED, mergedAt: '1970-01-01T02:46:40.000Z' };
 const GONE = { gone: true };
@@ -77,6 +78,7 @@ const TABLE: readonly Row[] = [
   ['a fetched state reopens a closed one', 'applied', at(5, OPEN), at(5, CLOSED), at(5, OPEN), fetched(5, OPEN)],
   ['a newer state reopens a closed pull request', 'applied', at(6, OPEN), at(5, CLOSED), at(6, OPEN)],
   ['other fields of an open state apply', 'applied', at(9, B, WAS_MERGED), at(5, A, WAS_MERGED), at(9, B, NOT_MERGED)],
+  ['a declined pull request stays declined', 'applied', at(9, DECLINED), at(5, DECLINED), at(9, OPEN)],
   ['a fetch decides that a merged pull request is open', 'applied', at(9, OPEN), at(5, MERGED), fetched(9, OPEN)],
   ['a contested state reopens no work item', 'needs fetch', work(1_000, 'done'), work(1_000, 'done'), work(1_000)],
   // Items that are gone.

@@ -4,7 +4,7 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
 import { unpackBody } from '../../../../src/store/deliveries/bodies.ts';
-import { quarantinedDeliveries, settleDeliveries } from '../../../../src/store/deliveries/inbox.ts';
+import { quarantinedDeliveries } from '../../../../src/store/deliveries/inbox.ts';
 import type {
   ReconcileConnection,
   ReconcileContext,
@@ -179,20 +179,4 @@ test.each<[after: string, expected: boolean[], isClean: boolean]>([
   if (isClean) await first.markIdle();
   const next = await startAfter(store);
   expect(ids.map((id) => next.isSuspected({ id }))).toEqual(expected);
-});
-
-test('another version retries the deliveries that exceeded their budget, once', async () => {
-  const { store, ids } = await waiting(1);
-  const quarantine = () =>
-    settleDeliveries(store.query, [{ id: ids[0] as number, state: 'quarantined', reason: 'over_budget: much' }], 1);
-  const state = async () => (await store.query.selectFrom('inbox').select('state').execute())[0]?.state;
-  await startAfter(store, '1.0.0');
-  await quarantine();
-  await startAfter(store, '1.0.0');
-  expect(await state()).toBe('quarantined');
-  await startAfter(store, '1.1.0');
-  expect(await state()).toBe('pending');
-  await quarantine();
-  await startAfter(store, '1.1.0');
-  expect(await state()).toBe('quarantined');
 });

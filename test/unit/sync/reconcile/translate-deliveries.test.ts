@@ -33,14 +33,6 @@ describe('a delivery with many items', () => {
     expect(last).toEqual(expected.length === 1 ? [undefined] : expected.map((_, at) => at === expected.length - 1));
     expect(new Set(parts.map(({ part }) => part?.whole)).size).toBe(1);
   });
-
-  it('keeps its rejected elements and references in the first part only', () => {
-    const rejected = [{ content: 'c', body: Buffer.from(''), reason: 'much' }];
-    const [first, second] = partsOf({ ...page(4), rejected }, 3);
-    expect([first?.rejected, second?.rejected]).toEqual([rejected, undefined]);
-    expect(first?.translation).toHaveProperty('references');
-    expect(second?.translation).not.toHaveProperty('references');
-  });
 });
 
 it.each<[what: string, weight: number, translated: Translated]>([
