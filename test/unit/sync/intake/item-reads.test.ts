@@ -322,6 +322,21 @@ describe('a sweep', () => {
     expect(await remainsOfLost(async (store) => (await sweepOver(store, items, [1])).run)).toEqual([]);
   });
 
+  test('requests and records nothing if the workspace is lost while the list is read', async () => {
+    const store = await openTestStore();
+    await storeItems(store, [{ number: 1 }]);
+    let isLost = false;
+    const commit: Store['commit'] = (work) =>
+      isLost ? Promise.reject(new SyncError('lease_lost', 'it was taken over')) : store.commit(work);
+    const sweep = async () => {
+      isLost = true;
+      return { keys: [], containers: ['app'] };
+    };
+    const clock = createTravellingClock();
+    await runToEnd(sweepOf({ store: { ...store, commit }, clock }, { sweep }), clock).catch(() => undefined);
+    expect([await fetchesOf(store), await rowsOf(store)]).toEqual([[], []]);
+  });
+
   test('requests and records nothing once it is stopped', async () => {
     const store = await openTestStore();
     await storeItems(store, [{ number: 1 }]);
