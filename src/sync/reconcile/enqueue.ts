@@ -110,7 +110,7 @@ export async function guardChanges(query: Scope, limits: GuardLimits) {
  * guard treats a mass that arrives in pieces like one that arrives at once. A change that has passed the guard is not
  * held later.
  */
-export function surplusOf(limit: number, { fresh, ahead }: GuardTally): number {
+function surplusOf(limit: number, { fresh, ahead }: GuardTally): number {
   return Math.max(0, Math.min(fresh, fresh + ahead - limit));
 }
 

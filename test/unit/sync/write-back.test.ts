@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Connection } from '../../../src/connectors/connector.ts';
 import { type ErrorCode, SyncError } from '../../../src/model/errors.ts';
-import type { Item, PullRequest } from '../../../src/model/item.ts';
+import type { Item } from '../../../src/model/item.ts';
 import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { type LogFields, silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { saveItem } from '../../../src/store/items/items.ts';
@@ -20,32 +20,22 @@ const SHA = 'a'.repeat(40);
 const ITEM = pull({ headSha: SHA, repoName: 'acme/api' });
 const WANTED = { comment: 'Linked to BUG-1.', status: `${SHA} success linked to BUG-1` };
 
-interface Setting {
-  readonly item?: Partial<PullRequest>;
-  readonly isGone?: boolean;
-  readonly isCovered?: boolean;
-}
-
 /**
  * Opens the write-back of two connections, of which the second has the item. Its commits fail while `isFull`, and each write throws
- * the next of `failures`, after `onFailure`.
+ * the next of `failures`.
  */
-async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
+async function open() {
   const stored = await openTestStore();
   const clock = createTravellingClock();
   const world = {
     ...{ isFull: false, workspaceId: 'w1' as string | undefined },
     ...{ failures: [] as SyncError[], writes: [] as string[], log: [] as string[] },
-    onFailure: async () => {},
   };
   const commit: Store['commit'] = (work) =>
     world.isFull ? Promise.reject(new SyncError('disk_full', 'full')) : stored.commit(work);
   const write = async (text: string) => {
     const failure = world.failures.shift();
-    if (failure) {
-      await world.onFailure();
-      throw failure;
-    }
+    if (failure) throw failure;
     world.writes.push(text);
   };
   const logTo = (level: string) => (fields: LogFields) =>
@@ -62,7 +52,7 @@ async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
   const common = { connector: { reference }, writeBack: { comment: true, close: false, status: true } };
   const connections = [
     { ...common, name: 'gitlab', connection: {} },
-    { ...common, name: 'github', connection, covers: () => isCovered },
+    { ...common, name: 'github', connection, covers: () => true },
   ] as unknown as ActiveConnection[];
   const start = () => {
     const random = { ...systemRandom(), float: () => 1 };
@@ -79,8 +69,8 @@ async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
     onTestFinished(() => writeBack.stop());
     return writeBack;
   };
-  const fields = JSON.stringify({ item: { ...ITEM, ...item } });
-  await saveItem(stored.query, itemRow(ITEM.key, { kind: 'pull_request', gone: isGone ? 1 : 0, fields }), 1);
+  const fields = JSON.stringify({ item: ITEM });
+  await saveItem(stored.query, itemRow(ITEM.key, { kind: 'pull_request', fields }), 1);
   const request = (kind: 'comment' | 'status', wanted: string | null) =>
     requestNotice(stored.query, { itemKey: ITEM.key, kind, connection: 'github', wanted, now: clock.now() });
   for (const kind of ['comment', 'status'] as const) await request(kind, WANTED[kind]);
@@ -90,7 +80,7 @@ async function open({ item, isGone = false, isCovered = true }: Setting = {}) {
       Record<NoticeRow['kind'], NoticeRow['state']>
     >;
   };
-  return { ...{ world, clock, start, states, request }, pass: (ms: number) => clock.advance(ms) };
+  return { ...{ world, start, states }, pass: (ms: number) => clock.advance(ms) };
 }
 
 describe('write-back', () => {
@@ -148,10 +138,8 @@ describe('write-back', () => {
 
   it.each<[ErrorCode, 'at once' | 'once the first must have arrived']>([
     ['unreachable', 'at once'],
-    ['address_blocked', 'at once'],
     ['refused', 'at once'],
     ['conflict', 'at once'],
-    ['forbidden', 'at once'],
     ['server_failed', 'once the first must have arrived'],
     ['outcome_unknown', 'once the first must have arrived'],
   ])('repeats a write after a restart: %s, %s', async (code, when) => {
@@ -167,17 +155,6 @@ describe('write-back', () => {
     expect(world.writes).toHaveLength(2);
   });
 
-  it('records a failure by a commit that another owner of the workspace would refuse', async () => {
-    const { world, start, states, pass } = await open();
-    world.failures.push(new SyncError('refused', 'HTTP 422'));
-    world.onFailure = async () => {
-      world.isFull = true;
-    };
-    start();
-    await pass(0);
-    expect([world.isFull, await states()]).toEqual([true, { comment: 'waiting', status: 'waiting' }]);
-  });
-
   it('logs the name of the item, and warns once of statuses without a right', async () => {
     const { world, start, pass } = await open();
     world.failures.push(...Array.from({ length: 4 }, () => new SyncError('forbidden', 'HTTP 403')));
@@ -189,41 +166,5 @@ describe('write-back', () => {
         (line) => `${line} acme/api#1`,
       ),
     );
-  });
-
-  it('writes no comment that was refused after it was withdrawn', async () => {
-    const { world, start, states, request, pass } = await open();
-    world.failures.push(new SyncError('refused', 'HTTP 422'));
-    world.onFailure = () => request('comment', null);
-    start();
-    await pass(0);
-    await pass(HOUR);
-    expect([world.writes, (await states()).comment]).toEqual([['status'], 'done']);
-  });
-
-  it.each<[what: string, written: readonly string[], setting: Setting]>([
-    ['is gone', [], { isGone: true }],
-    ['left the scope', [], { isCovered: false }],
-    ['was closed', ['comment'], { item: { state: 'closed' } }],
-    ['has another head', ['comment'], { item: { headSha: 'b'.repeat(40) } }],
-  ])('writes about a pull request that %s: %j', async (_what, written, setting) => {
-    const { world, start, pass } = await open(setting);
-    start();
-    await pass(0);
-    await pass(HOUR);
-    expect(world.writes.map((write) => write.split(' ')[0])).toEqual(written);
-  });
-
-  it('repeats a write whose outcome is unknown only once it must have arrived, also if the database fails', async () => {
-    const { world, start, pass } = await open();
-    world.failures.push(new SyncError('outcome_unknown', 'no answer'));
-    world.onFailure = async () => {
-      world.isFull = true;
-    };
-    start();
-    await pass(0);
-    world.isFull = false;
-    await pass(MUST_HAVE_ARRIVED - 1_000);
-    expect(world.writes).toEqual(['status']);
   });
 });

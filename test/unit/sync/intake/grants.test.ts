@@ -105,30 +105,8 @@ describe('access tokens', () => {
     expect(endpoint.asked).toHaveLength(2);
   });
 
-  it.each([
-    [503, 'server_failed'],
-    [429, 'rate_limited'],
-  ])('are used to their end while the vendor answers %i', async (status, code) => {
-    const ours = tokens();
-    const first = await ours.get(signal);
-    await clock.advance(HOUR - 3 * MINUTE);
-    endpoint.trouble.push({ status });
-    expect(await ours.get(signal)).toBe(first);
-    await clock.advance(4 * MINUTE);
-    endpoint.trouble.push({ status });
-    await expect(ours.get(signal)).rejects.toMatchObject({ code });
-    await good(ours);
-  });
-
-  it('are not returned after the signal aborted', async () => {
-    await expect(tokens().get(AbortSignal.abort())).rejects.toMatchObject({ code: 'aborted' });
-    expect(endpoint.asked).toEqual([]);
-  });
-
   it.each<[string, number, string, string]>([
     ['for a client that it does not know', 401, '{"error":"invalid_client"}', 'unauthorized'],
-    ['for a client without the right', 400, '{"error":"unauthorized_client"}', 'unauthorized'],
-    ['by a page of a proxy', 401, '<html>', 'unauthorized'],
     ['by an answer without a token', 200, '{"access_token":7}', 'answer_malformed'],
   ])('are rejected %s', async (_, status, body, code) => {
     endpoint.trouble.push({ status, body: Buffer.from(body) });
@@ -249,18 +227,6 @@ describe('several processes over one database', () => {
     await clock.advance(20_000);
     expect(endpoint.asked).toHaveLength(1);
     expect(endpoint.isGood(await whenGiven(given))).toBe(true);
-  });
-
-  it('renew a token that the vendor refused, and no other', async () => {
-    const [one, two] = [tokens(grants({ isShared: true })), tokens(grants({ isShared: true }))];
-    const first = await one.get(signal);
-    expect(await two.get(signal)).toBe(first);
-    one.refused(first);
-    const second = await one.get(signal);
-    expect(second).not.toBe(first);
-    two.refused(first);
-    expect(await two.get(signal)).toBe(second);
-    expect(endpoint.asked.length).toBe(2);
   });
 });
 

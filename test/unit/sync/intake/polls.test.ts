@@ -3,26 +3,17 @@ import { describe, expect, test } from 'vitest';
 import type { PollPage, PollPosition } from '../../../../src/connectors/connector.ts';
 import { type ErrorCode, SyncError } from '../../../../src/model/errors.ts';
 import { createWakeSignal, systemRandom } from '../../../../src/platform/lib/clock.ts';
-import { yieldToEventLoop } from '../../../../src/platform/lib/concurrency.ts';
 import { type Meter, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
 import { requestBackfill } from '../../../../src/store/connections/backfills.ts';
 import type { PollState, Walk } from '../../../../src/store/connections/unit-states.ts';
 import { readStatus } from '../../../../src/store/status/stored-status.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
-import {
-  afterPage,
-  afterUnchanged,
-  createPolls,
-  isSamePage,
-  positionOf,
-  walkOf,
-} from '../../../../src/sync/intake/polls.ts';
+import { afterPage, afterUnchanged, createPolls, isSamePage, walkOf } from '../../../../src/sync/intake/polls.ts';
 import type { ActiveConnection } from '../../../../src/sync/workspace-context.ts';
 import { startJobs } from '../../../support/fakes/timetable.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 
@@ -31,8 +22,8 @@ type Answer = PollPage | Error;
 /** Returns the vendor's answer to a request. */
 type Vendor = (position: PollPosition, count: number, signal: AbortSignal) => Answer | Promise<Answer>;
 
-interface Parts extends Partial<Pick<ActiveConnection, 'schedule' | 'names' | 'name'>> {
-  readonly units?: readonly string[] | (() => Promise<readonly string[]>);
+interface Parts extends Partial<Pick<ActiveConnection, 'schedule' | 'names'>> {
+  readonly units?: readonly string[];
   readonly store?: Store;
   readonly clock?: ReturnType<typeof createTravellingClock>;
 }
@@ -49,7 +40,7 @@ const page = (body: string, parts: Partial<Page> = {}): Page => ({
 
 /** Polls one connection every ten minutes. @param vendor answers one after the other, then `unchanged` */
 async function bench(vendor: readonly Answer[] | Vendor, parts: Parts = {}) {
-  const { units = ['unit'], schedule = EVERY_TEN_MINUTES, name = 'notes', names } = parts;
+  const { units = ['unit'], schedule = EVERY_TEN_MINUTES, names } = parts;
   const { store = await openTestStore(), clock = createTravellingClock() } = parts;
   const answerTo: Vendor = typeof vendor === 'function' ? vendor : (_, count) => vendor[count - 1] ?? UNCHANGED;
   const requested: PollPosition[] = [];
@@ -57,9 +48,9 @@ async function bench(vendor: readonly Answer[] | Vendor, parts: Parts = {}) {
   const counts: string[] = [];
   let notifications = 0;
   const active = activeWith({
-    ...{ name, schedule },
+    schedule,
     connection: {
-      units: typeof units === 'function' ? units : async () => units,
+      units: async () => units,
       async poll(position, signal) {
         times.push(`${position.unit} ${clock.elapsed()}`);
         const answer = await answerTo(position, requested.push(position), signal);
@@ -108,9 +99,6 @@ describe('the watermark', () => {
     ['moves with the last page', {}, fresh, { newest: at(-5) }, { watermark: at(-5) }],
     ['stays while pages are left', before, fresh, { newest: at(-5), next: '2' }, { ...before, walk }],
     ['keeps a higher time', before, { ...later, candidate: at(-5) }, { newest: at(-30) }, { watermark: at(-5) }],
-    ['takes a higher time', {}, { ...later, candidate: at(-30) }, { newest: at(-5) }, { watermark: at(-5) }],
-    ['never moves back', { watermark: at(-1) }, fresh, { newest: at(-50) }, { watermark: at(-1) }],
-    ['stays after an empty page without a time', before, fresh, {}, before],
     ['may be a little ahead of the local clock', {}, fresh, { newest: at(5) }, { watermark: at(5) }],
     ['is limited to the local clock if it is far ahead', {}, fresh, { newest: at(5.1) }, { watermark: at(0) }],
     ['is not moved by text that is no time', before, fresh, { newest: 'soon' }, before],
@@ -139,32 +127,7 @@ describe('the watermark', () => {
   });
 });
 
-describe('the validator', () => {
-  test('of the first page is stored only when the walk is complete', () => {
-    const first = afterPage({ etag: 'old' }, fresh, found({ etag: 'new', next: '2' }), 'digest', NOW);
-    expect(first.etag).toBe('old');
-    const last = afterPage(first, first.walk as Walk, found({ etag: 'of page 2' }), 'digest', NOW);
-    expect(last.etag).toBe('new');
-  });
-
-  test('is sent with the first page only', () => {
-    const position = { unit: 'u', startedAt: at(0), watermark: at(-1) };
-    const state: PollState = { etag: 'old', watermark: at(-1) };
-    expect(positionOf('u', state, fresh)).toEqual({ ...position, etag: 'old' });
-    expect(positionOf('u', state, later)).toEqual({ ...position, page: '2' });
-  });
-
-  test('of an earlier walk is removed if the last walk had none', () => {
-    expect(afterPage({ etag: 'old' }, fresh, found(), 'digest', NOW).etag).toBeUndefined();
-  });
-});
-
 describe('unchanged', () => {
-  test('ends the walk and keeps everything else', () => {
-    const state: PollState = { watermark: at(-1), etag: 'e', digest: 'd' };
-    expect(afterUnchanged(state, fresh)).toEqual({ ...state, walk: undefined });
-  });
-
   test('as the answer to a later page is an error, because that page was not read', () => {
     expect(() => afterUnchanged({}, later)).toThrow(expect.objectContaining({ code: 'answer_malformed' }));
   });
@@ -178,11 +141,6 @@ describe('unchanged', () => {
   ])('is %s, without a validator, after %s', (expected, _name, state, walk, given) => {
     expect(isSamePage(state, walk, found(given), 'same')).toBe(expected);
   });
-
-  test('is known by the digest of a single page, and by none of several pages', () => {
-    expect(afterPage({}, fresh, found(), 'same', NOW).digest).toBe('same');
-    expect(afterPage({ digest: 'd' }, later, found(), 'same', NOW).digest).toBeUndefined();
-  });
 });
 
 describe('a stored walk', () => {
@@ -195,24 +153,15 @@ describe('a stored walk', () => {
     const walk: Walk = { page: '7', startedAt: at(-10_000), readAt: at(readAt), candidate: at(-1) };
     expect(walkOf({ walk, watermark: at(-20_000) }, NOW)).toEqual(goesOn ? walk : fresh);
   });
-
-  test.each<[string, startedAt: number, string]>([
-    ['keeps its start time if it is the first walk, because an open item may be closed since', -10_000, at(-10_000)],
-    ['starts no later than now', 10, at(0)],
-  ])('that begins again %s', (_name, startedAt, expected) => {
-    const walk: Walk = { page: '7', startedAt: at(startedAt), readAt: at(-121) };
-    expect(walkOf({ walk }, NOW)).toEqual({ startedAt: expected, readAt: at(0) });
-  });
 });
 
 describe('a walk', () => {
   test('stores each page with the position after it, and moves the watermark with the last', async () => {
-    const answers = [
+    const all = await bench([
       page('one', { next: '2', newest: at(-1), etag: '"e1"' }),
       page('two', { next: '3', newest: at(-2) }),
       page('three', { newest: at(-3) }),
-    ];
-    const all = await bench(answers);
+    ]);
     await all.polls.pollNow();
     const row = { connection: 'notes', source: 'poll', event: 'list', state: 'pending' };
     expect(await inboxOf(all.store)).toMatchObject(['one', 'two', 'three'].map((body) => ({ ...row, body })));
@@ -221,11 +170,6 @@ describe('a walk', () => {
     ]);
     expect(all.pages()).toEqual([undefined, '2', '3']);
     expect([all.counts, all.notifications()]).toEqual([['polls_total notes complete'], 3]);
-    // Pages of the first walk are an import, and later ones are not.
-    answers.push(page('four'));
-    await all.polls.pollNow();
-    const keys = (await inboxOf(all.store)).map(({ delivery_key }) => delivery_key.split(':')[0]);
-    expect(keys).toEqual(['import', 'import', 'import', 'poll']);
   });
 
   test('without a change stores only the time, and notifies nothing', async () => {
@@ -265,7 +209,7 @@ describe('a walk', () => {
     expect(await all.bodies()).toEqual(['A', 'B', 'A']);
   });
 
-  test.each([1, 2, 3, 7, 100])('over a circle of %i pages ends, keeps the pages, and begins again', async (length) => {
+  test.each([1, 7])('over a circle of %i pages ends, keeps the pages, and begins again', async (length) => {
     const all = await bench((_, count) => page(`page ${count}`, { next: `token-${count % length}` }));
     await all.polls.pollNow();
     const before = all.requested.length;
@@ -306,66 +250,29 @@ describe('a walk', () => {
 
 describe('the schedule', () => {
   test('polls at once and then at its interval, one cycle at a time', async () => {
-    let running = 0;
-    let most = 0;
-    const gate = { open: Promise.resolve() };
+    let blocked: Promise<void> | undefined;
     const { clock, polls, times, start } = await bench(async () => {
-      most = Math.max(most, ++running);
-      await gate.open;
-      running--;
+      await blocked;
       return UNCHANGED;
     });
     const stop = start();
-    await clock.advance(0);
-    expect(times).toEqual(['unit 0']);
     await clock.advance(10 * MINUTE);
     expect(times).toEqual(['unit 0', 'unit 600000']);
-
-    const blocked = Promise.withResolvers<void>();
-    gate.open = blocked.promise;
+    const answer = Promise.withResolvers<void>();
+    blocked = answer.promise;
     await clock.advance(50 * MINUTE);
-    expect(times).toHaveLength(3);
     const now = polls.pollNow();
     await clock.advance(0);
-    blocked.resolve();
+    expect(times).toHaveLength(3);
+    answer.resolve();
     await now;
     expect(times).toHaveLength(4);
-    expect(most).toBe(1);
-    await stop();
     await stop();
     expect(clock.pending).toBe(0);
-  });
-
-  test('that is off polls only a connection that is named, and retries nothing', async () => {
-    const { polls, clock, requested, start } = await bench([fail('server_failed')], { schedule: 'off' });
-    const stop = start();
-    await clock.advance(24 * 60 * MINUTE);
-    await polls.pollNow();
-    await polls.pollNow('other');
-    expect(requested).toHaveLength(0);
-    await polls.pollNow('notes');
-    expect([requested.length, clock.pending]).toEqual([1, 0]);
-    await stop();
   });
 });
 
 describe('a failure', () => {
-  test('of the vendor is retried with growing pauses, only for the failed unit', async () => {
-    const { clock, times, counts, rows, start } = await bench(
-      ({ unit }, count) => (unit === 'bad' && count < 6 ? fail('server_failed', { status: 500 }) : page(unit)),
-      { units: ['good', 'bad'] },
-    );
-    const stop = start();
-    await clock.advance(5 * MINUTE);
-    expect(times).toEqual(['good 0', 'bad 0', 'bad 2500', 'bad 7500', 'bad 17500', 'bad 37500']);
-    expect(counts.filter((count) => count.endsWith('failed'))).toHaveLength(4);
-    expect((await rows()).map(({ unit, error }) => [unit, error])).toEqual([
-      ['bad', null],
-      ['good', null],
-    ]);
-    await stop();
-  });
-
   test('by a rate limit pauses the connection as long as the vendor requests, also for a person', async () => {
     const { clock, polls, times, counts, rows, start } = await bench(
       (_, count) => (count === 2 ? fail('rate_limited', { retryAfter: 25 * MINUTE }) : UNCHANGED),
@@ -392,32 +299,9 @@ describe('a failure', () => {
   });
 
   test.each([
-    ['not_found', true],
-    ['refused', true],
-    ['unauthorized', false],
-    ['server_failed', false],
-    ['rate_limited', false],
-  ] as const)('%s makes names be checked again soon: %s', async (code, isDoubted) => {
-    const calls: string[] = [];
-    const names = {
-      refresh: async () => void calls.push('refresh'),
-      version: () => 0,
-      recheckSoon: () => void calls.push('recheck'),
-    };
-    const { polls } = await bench([fail(code)], { names: names as unknown as ActiveConnection['names'] });
-    await polls.pollNow();
-    await polls.stop();
-    await polls.pollNow();
-    expect(calls).toEqual(['refresh', ...(isDoubted ? ['recheck'] : [])]);
-  });
-
-  test.each([
     ['server_failed', ['a', 'b', 'c'], ['a']],
     ['not_found', ['a', 'b', 'c'], []],
-    ['forbidden', ['a', 'b', 'c'], []],
-    ['scope_rebound', ['a', 'b', 'c'], []],
     ['feature_off', ['a', 'b', 'c'], []],
-    ['consent_needed', ['a'], []],
     ['disk_full', ['a'], ['a', 'b', 'c']],
     ['unauthorized', ['a'], []],
   ] as const)('%s: polls %j at first, %j before the schedule, and all by it', async (code, first, again) => {
@@ -447,81 +331,9 @@ describe('a failure', () => {
     expect(requested).toHaveLength(3);
     expect(await activity()).toMatchObject({ failure: null, switchedOff: [] });
   });
-
-  test('is not retried after another cycle', async () => {
-    const { polls, clock, requested } = await bench([fail('server_failed')]);
-    await polls.pollNow();
-    await polls.pollNow();
-    await clock.advance(9 * MINUTE);
-    expect([requested.length, clock.pending]).toEqual([2, 0]);
-  });
-
-  test('of any statement does not prevent the end of a poll, nor leave an unhandled rejection', async () => {
-    const wrong = (units?: Parts['units']) =>
-      wrongWhereStatementsFail(
-        async (store) => {
-          const vendor = [page('one', { next: '2', newest: at(-1), etag: '"e1"' }), fail('not_found')];
-          const { polls } = await bench(vendor, { store, ...(units && { units }) });
-          return async () => {
-            await polls.pollNow();
-            await polls.stop();
-          };
-        },
-        { inParts: true, isQuiet: true },
-      );
-    expect([await wrong(), await wrong(() => Promise.reject(fail('not_found')))]).toEqual([[], []]);
-  });
-
-  test('to list the units has a row of its own, which is removed later', async () => {
-    let fails = true;
-    const units = async () => {
-      if (fails) throw fail('unreachable');
-      return [];
-    };
-    const { polls, rows, clock } = await bench([], { units });
-    await polls.pollNow();
-    expect(await rows()).toMatchObject([{ connection: 'notes', unit: '*', error: 'unreachable: no' }]);
-    fails = false;
-    await clock.advance(2_500);
-    expect([await rows(), clock.pending]).toEqual([[], 0]);
-  });
-});
-
-describe('a stop', () => {
-  test('waits for the running request, stores its page, and requests no other', async () => {
-    const answer = Promise.withResolvers<Page>();
-    const { polls, clock, pages, bodies } = await bench(() => answer.promise);
-    void polls.pollNow();
-    await clock.advance(0);
-    let isOver = false;
-    const stopped = polls.stop().then(() => {
-      isOver = true;
-    });
-    await clock.advance(0);
-    expect(isOver).toBe(false);
-    answer.resolve(page('one', { next: '2' }));
-    await stopped;
-    expect([pages(), await bodies()]).toEqual([[undefined], ['one']]);
-  });
-
-  test('aborts the running request, and records no failure', async () => {
-    const { clock, rows, start } = await bench(
-      (_position, _count, signal) =>
-        new Promise((_resolve, reject) => {
-          signal.addEventListener('abort', () => reject(new SyncError('aborted', 'stopping')));
-        }),
-      { schedule: { everyMs: MINUTE } },
-    );
-    const stop = start();
-    await clock.advance(0);
-    await stop();
-    expect([await rows(), clock.pending]).toEqual([[], 0]);
-  });
 });
 
 describe('a backfill', () => {
-  const MINUTE = 60_000;
-
   /** Returns a function that reads one page of a backfill of one unit. */
   async function backfill(
     store: Store,
@@ -554,25 +366,6 @@ describe('a backfill', () => {
 
   const PAGE = { event: 'list', body: Buffer.from('one') };
 
-  test('finishes a unit whose pages form a circle with an error, and keeps the pages', async () => {
-    const store = await openTestStore();
-    const clock = createTravellingClock();
-    let count = 0;
-    const circle = async () => ({ ...PAGE, body: Buffer.from(`${count}`), next: ['A', 'B'][count++ % 2] as string });
-    const course = await backfill(store, circle, clock);
-    await course(async () => {
-      for (let page = 0; page < 20; page++) {
-        await clock.advance(MINUTE);
-        await store.query.updateTable('inbox').set({ state: 'applied' }).execute();
-      }
-    });
-    expect((await rows(store))[0]).toMatchObject({
-      error: expect.stringMatching(/^list_endless: /),
-      finished_at: expect.any(Number),
-    });
-    expect(await inboxOf(store)).toHaveLength(4);
-  });
-
   test.each([
     ['retries a temporary failure', 'server_failed', 'server_failed: down', false],
     ['retries a failure that a person must resolve', 'unauthorized', 'unauthorized: down', false],
@@ -583,47 +376,6 @@ describe('a backfill', () => {
     await (await backfill(store, () => Promise.reject(new SyncError(code, 'down'))))();
     const [row] = await rows(store);
     expect([row?.error, row?.finished_at !== null]).toEqual([error, isOver]);
-  });
-
-  test.each([
-    ['while it waited', async (clock: TravellingClock) => clock.jumpWall(-50 * MINUTE), 1],
-    ['before the process began', async () => undefined, 0],
-  ])('does not wait for an old time after the clock was set back %s', async (_what, meanwhile, begun) => {
-    const store = await openTestStore();
-    const requested: number[] = [];
-    const clock = createTravellingClock();
-    const course = await backfill(
-      store,
-      async () => {
-        requested.push(clock.elapsed());
-        if (requested.length === begun) throw new SyncError('server_failed', 'down', { retryAfter: 5 * MINUTE });
-        return PAGE;
-      },
-      clock,
-    );
-    if (begun === 0)
-      await store.query
-        .updateTable('backfills')
-        .set({ not_before: clock.now() + 50 * MINUTE })
-        .execute();
-    await course(async () => {
-      await meanwhile(clock);
-      await clock.advance(6 * MINUTE);
-    });
-    expect(requested.length).toBe(begun + 1);
-  });
-
-  test('waits on stop for the page that is being read', async () => {
-    const store = await openTestStore();
-    const page = Promise.withResolvers<typeof PAGE>();
-    let hasEnded = false;
-    const end = (await backfill(store, () => page.promise))().then(() => {
-      hasEnded = true;
-    });
-    for (let turn = 0; turn < 50; turn++) await yieldToEventLoop();
-    expect(hasEnded).toBe(false);
-    page.resolve(PAGE);
-    await end;
   });
 
   test('stores nothing of a page that it read after the loss of the workspace', async () => {

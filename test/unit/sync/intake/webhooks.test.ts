@@ -1,15 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Redelivery } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors.ts';
-import { postgresFaultOf } from '../../../../src/platform/database/database-fault.ts';
 import { createServer } from '../../../../src/platform/http/server.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
-import { yieldToEventLoop } from '../../../../src/platform/lib/concurrency.ts';
 import { sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { type LogFields, silentLogger, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
 import type { Appended, NewDelivery } from '../../../../src/store/deliveries/append-deliveries.ts';
-import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/store/meta.ts';
-import type { Sql, Store } from '../../../../src/store/workspace-scope.ts';
 import { createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
 import { type Receiver, webhookRoutes } from '../../../../src/sync/intake/webhook-routes.ts';
@@ -17,13 +13,11 @@ import { notesConnector, SECRET, signed } from '../../../support/fakes/notes.ts'
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 import { workspaceContext } from '../../../support/harness/workspace-context.ts';
-import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 
 const LARGEST = 100;
 const BODY = '{"note":1}';
 
 interface Parts {
-  readonly secrets?: readonly string[];
   readonly connector?: Partial<Receiver['connector']>;
   readonly source?: Receiver['source'];
   readonly sharedKey?: Receiver['sharedKey'];
@@ -32,14 +26,13 @@ interface Parts {
   readonly storing?: Promise<void>;
   /** The outcome of each append. */
   readonly appended?: Appended | SyncError;
-  readonly isBroken?: boolean;
   /** The number of look-ups after which the connection is removed. */
   readonly lookups?: number;
 }
 
 /** Starts a server with the webhooks of `main/notes`, and records its work. */
 async function bench(parts: Parts = {}) {
-  const { secrets = [SECRET], connector, source, sharedKey, answerWithin, appended = 'new', isBroken = false } = parts;
+  const { connector, source, sharedKey, answerWithin, appended = 'new' } = parts;
   const server = createServer();
   const clock = createTravellingClock();
   const stored: NewDelivery[] = [];
@@ -48,7 +41,7 @@ async function bench(parts: Parts = {}) {
   const turns: [address: string, bytes: number][] = [];
   let turn: () => Promise<void> | undefined = () => undefined;
   const receiver: Receiver = {
-    ...{ name: 'notes', secrets, connector: { ...notesConnector, largestDelivery: LARGEST, ...connector } },
+    ...{ name: 'notes', secrets: [SECRET], connector: { ...notesConnector, largestDelivery: LARGEST, ...connector } },
     ...(source && { source }),
     ...(sharedKey && { sharedKey }),
     ...(answerWithin !== undefined && { answerWithin }),
@@ -74,11 +67,11 @@ async function bench(parts: Parts = {}) {
   let { lookups = Number.POSITIVE_INFINITY } = parts;
   const find = (...names: readonly string[]) =>
     names.join('/') === 'main/notes' && lookups-- > 0 ? receiver : undefined;
-  webhookRoutes(server, clock, find, () => isBroken, LARGEST);
+  webhookRoutes(server, clock, find, () => false, LARGEST);
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
-  const post = async (body = BODY, headers: Record<string, string> = signed(body), path = '/webhooks/main/notes') => {
-    const answer = await fetch(url + path, { method: 'POST', body, headers });
+  const post = async (body = BODY, headers: Record<string, string> = signed(body)) => {
+    const answer = await fetch(`${url}/webhooks/main/notes`, { method: 'POST', body, headers });
     const retryAfter = answer.headers.get('retry-after');
     return { status: answer.status, body: await answer.json(), ...(retryAfter && { retryAfter }) };
   };
@@ -151,15 +144,6 @@ const keyed = (isOnlyProof: boolean): Parts => ({
   },
 });
 
-test.each([
-  ['a connection with a shared key', keyed(true), 'GET, HEAD, POST'],
-  ['another one', {}, 'POST'],
-])('allows other methods for %s', async (_what, parts, allowed) => {
-  const { url } = await bench(parts);
-  const answer = await fetch(`${url}/webhooks/main/notes`, { method: 'PUT', body: BODY });
-  expect([answer.status, answer.headers.get('allow')]).toEqual([405, allowed]);
-});
-
 test.each<[isOnlyProof: boolean, post: number]>([
   [true, 429],
   [false, 202],
@@ -217,60 +201,16 @@ test('continues each round where the last one ended, even after a failure', asyn
   expect(all.report()).toMatchObject({ redeliveryFailure: null });
 });
 
-test('requests no redelivery while the vendor limits the connection', async () => {
-  const failure = new SyncError('rate_limited', 'HTTP 429', { retryAfter: 60_000 });
-  const answer = { requested: 0, cursor: 'one', failure };
-  const { round, cursors, clock } = await watching([answer, answer]);
-  await round();
-  await round();
-  expect(cursors).toHaveLength(1);
-  await clock.advance(60_000);
-  await round();
-  expect(cursors).toHaveLength(2);
-});
-
-test('logs once why redelivery is not requested for every delivery', async () => {
-  const cut = 'this server does not filter';
-  const answers = [cut, cut, undefined, cut].map((each) => ({ requested: 0, cursor: '', cut: each }));
-  const all = await watching(answers);
-  for (const _ of answers) await all.round();
-  expect(all.warnings.map(({ reason }) => reason)).toEqual([cut, cut]);
-});
-
-test('forgets the cursor of a connection that is no longer configured', async () => {
-  const all = await watching([{ requested: 0, cursor: 'one' }]);
-  await all.round();
-  await forgetOtherRedeliveryCursors(all.store.query, ['notes']);
-  expect(await redeliveryCursor(all.store.query, 'notes')).toBe('one');
-  await forgetOtherRedeliveryCursors(all.store.query, []);
-  expect(await redeliveryCursor(all.store.query, 'notes')).toBeUndefined();
-});
-
 describe('the group commit of deliveries', () => {
   type StoreOptions = NonNullable<Parameters<typeof openTestStore>[0]>;
 
   interface Parts extends StoreOptions {
     readonly wakeSignal?: ReturnType<typeof createWakeSignal>;
     readonly mostPending?: number;
-    readonly checkFileReplaced?: Store['checkFileReplaced'];
-    /** Errors of the first statements. */
-    readonly failures?: unknown[];
-  }
-
-  function failingAtFirst(sql: Sql, failures: unknown[]): Sql {
-    const executeQuery: Sql['executeQuery'] = (...args) =>
-      failures.length > 0 ? Promise.reject(failures.shift() as Error) : sql.executeQuery(...args);
-    return new Proxy(sql, {
-      get(target, name) {
-        if (name === 'executeQuery') return executeQuery;
-        const value: unknown = Reflect.get(target, name, target);
-        return typeof value === 'function' ? value.bind(target) : value;
-      },
-    });
   }
 
   /** Opens a store and the collector of its inbox, and counts the statements that store deliveries. */
-  async function bench({ onStatement, steps, failures = [], ...parts }: Parts = {}) {
+  async function bench({ onStatement, steps, wakeSignal = createWakeSignal(), mostPending }: Parts = {}) {
     let inserts = 0;
     const store = await openTestStore({
       ...(steps && { steps }),
@@ -280,9 +220,8 @@ describe('the group commit of deliveries', () => {
       },
     });
     const clock = createTravellingClock();
-    const { checkFileReplaced = store.checkFileReplaced, wakeSignal = createWakeSignal(), mostPending } = parts;
-    const query = failingAtFirst(store.query.whole, failures);
-    const groupCommit = createGroupCommit({ query, checkFileReplaced }, clock);
+    const { checkFileReplaced } = store;
+    const groupCommit = createGroupCommit({ query: store.query.whole, checkFileReplaced }, clock);
     const collector = createCollector({ store, clock }, groupCommit, wakeSignal, mostPending);
     const append = async (key: string, body = Buffer.from('body')) => {
       const delivery = { connection: 'notes', key, source: 'webhook' as const, event: 'note', body };
@@ -293,22 +232,6 @@ describe('the group commit of deliveries', () => {
 
   const keys = (count: number) => Array.from({ length: count }, (_, index) => `key-${index}`);
 
-  test('rejects the waiting appends if the database closes, without an unhandled rejection', async () => {
-    const { store, append } = await bench();
-    // Awaited from the start, because over a network the appends fail before the database is closed.
-    const waiting = Promise.allSettled(['a', 'b', 'c'].map((key) => append(key)));
-    await store.close();
-    // Another, unhandled rejection would fail the test, because it ends the process.
-    for (const each of await waiting) expect(each).toMatchObject({ status: 'rejected', reason: { name: 'SyncError' } });
-  });
-
-  test('stores deliveries although the server ended their statement because of a deadlock', async () => {
-    const deadlock = postgresFaultOf(Object.assign(new Error('deadlock detected'), { code: '40P01' }), 'server');
-    const { store, append } = await bench({ failures: [deadlock] });
-    expect(await Promise.all(['a', 'b'].map((key) => append(key)))).toEqual(['new', 'new']);
-    expect(await inboxOf(store)).toHaveLength(2);
-  });
-
   test('commits deliveries that arrive together in one commit, and acknowledges them only after it', async () => {
     const steps: string[] = [];
     const { store, append } = await bench({ steps: { reached: (kind, edge) => steps.push(`${kind} ${edge}`) } });
@@ -316,38 +239,6 @@ describe('the group commit of deliveries', () => {
     await Promise.all(keys(20).map((key) => append(key).then(() => steps.push('acknowledged'))));
     expect(steps).toEqual(['commit before', 'commit after', ...keys(20).map(() => 'acknowledged')]);
     expect(await inboxOf(store)).toHaveLength(20);
-  });
-
-  test('shares a commit between deliveries that keep arriving, and limits the wait of the first', async () => {
-    const { append, inserts } = await bench();
-    await append('alone');
-    expect(inserts()).toBe(1);
-    const arriveInTurns = async (count: number, name: string) => {
-      const arrived: Promise<unknown>[] = [];
-      for (let index = 0; index < count; index++) {
-        arrived.push(append(`${name}-${index}`));
-        await yieldToEventLoop();
-      }
-      await Promise.all(arrived);
-    };
-    await arriveInTurns(5, 'few');
-    expect(inserts()).toBe(2);
-    await arriveInTurns(50, 'many');
-    // Over a socket a commit takes more turns, in which more arrive.
-    expect(inserts()).toBeGreaterThan(ON_POSTGRES ? 3 : 5);
-    expect(inserts()).toBeLessThan(20);
-  });
-
-  test('commits a single delivery without a wait for others', async () => {
-    let statements = 0;
-    const { append } = await bench({ onStatement: (text) => void (statements += text.includes('"inbox"') ? 1 : 0) });
-    await append('a');
-    statements = 0;
-    const stored = append('b');
-    // One turn in which another delivery might arrive, and some to start the statement.
-    for (let turn = 0; turn < 4; turn++) await yieldToEventLoop();
-    expect(statements).toBeGreaterThan(0);
-    await stored;
   });
 
   const LIMIT = 4 * 1024 * 1024;
@@ -376,20 +267,6 @@ describe('the group commit of deliveries', () => {
     fails = false;
     expect(await append('a')).toBe('new');
     expect(await inboxOf(store)).toHaveLength(1);
-  });
-
-  test('is crowded until a quarter of a second after the last shared commit', async () => {
-    const { clock, append, isCrowded } = await bench();
-    await append('alone');
-    expect(isCrowded()).toBe(false);
-    await Promise.all([append('a'), append('b')]);
-    await clock.advance(249);
-    expect(isCrowded()).toBe(true);
-    // A single delivery neither begins a crowd nor ends one.
-    await append('c');
-    expect(isCrowded()).toBe(true);
-    await clock.advance(1);
-    expect(isCrowded()).toBe(false);
   });
 
   test('notifies after new and revived deliveries, and not after repeats', async () => {

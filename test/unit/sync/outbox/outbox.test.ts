@@ -1,23 +1,15 @@
 import { expect, test } from 'vitest';
-import { entity } from '../../../../src/model/change.ts';
-import type { TaskUpdate } from '../../../../src/model/task.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
 import { silentLogger } from '../../../../src/platform/lib/telemetry.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
-import { addDifference, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
-import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/meta.ts';
-import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
-import { enqueueInitialReads, enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
+import { addDifference } from '../../../../src/store/changes/outbox-rows.ts';
+import { readLedger } from '../../../../src/store/quota/ledger.ts';
+import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
-import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
-import { sendRequest } from '../../../../src/sync/outbox/request.ts';
 import { openWorkspaceApi } from '../../../../src/sync/outbox/sender.ts';
-import { createWorkspaceClient, type SendContext } from '../../../../src/workspace-api/typed-client.ts';
 import { type Answer, added, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
-import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 
@@ -93,18 +85,16 @@ async function setUp(links: number, answer?: Parameters<typeof outboxBench>[2], 
     if (lostAcks.has(number)) throw new Error('the connection was lost');
     return result;
   };
-  const [wakeSignal, inbox] = [createWakeSignal(), createWakeSignal()];
-  let writes = 0;
+  const wakeSignal = createWakeSignal();
   const { context, clock } = bench;
   const outbox = createOutbox({
-    ...{ ...context, logger: silentLogger, store: { ...store, commit }, outbox: wakeSignal, inbox },
+    ...{ ...context, logger: silentLogger, store: { ...store, commit }, outbox: wakeSignal, inbox: createWakeSignal() },
     onTrouble: () => undefined,
-    onWrite: () => void writes++,
+    onWrite: () => undefined,
   });
   const waiting = async () => (await store.query.selectFrom('outbox').select('entity').execute()).length;
   return {
-    ...{ ...bench, store, wakeSignal, inbox, outbox, waiting, lostAcks, delayedAcks },
-    writes: () => writes,
+    ...{ ...bench, store, wakeSignal, outbox, waiting, lostAcks, delayedAcks },
     async untilDone() {
       while ((await waiting()) > 0) await clock.toNextTimer();
     },
@@ -121,66 +111,6 @@ async function setUp(links: number, answer?: Parameters<typeof outboxBench>[2], 
     },
   };
 }
-
-const GONE = 't404';
-
-test('sends all pending changes, and later ones after a wake-up', async () => {
-  const { outbox, store, wakeSignal, inbox, writes, untilDone, clock } = await setUp(3, (taskId) =>
-    taskId === GONE ? { status: 404, json: { code: 404, message: 'no such task', errorCode: 'not_found' } } : added(1),
-  );
-  outbox.start();
-  outbox.start();
-  await untilDone();
-  await inbox.wait();
-  expect(writes()).toBe(3);
-  await store.commit((query) => enqueueReads(query, [`read:links:${GONE}`], clock.now()));
-  await clock.advance(1);
-  expect(await store.query.selectFrom('outbox').select('state').execute()).toEqual([{ state: 'pending' }]);
-  wakeSignal.notify();
-  await untilDone();
-  // A read makes no cache stale.
-  expect(writes()).toBe(3);
-  await outbox.stop();
-  expect(outbox.inFlight).toBe(0);
-});
-
-test('continues after the database failed for a while', async () => {
-  const { outbox, store, addLink, clock, untilDone, waiting } = await setUp(1);
-  await withoutTable(store.query.whole, 'outbox', async () => {
-    outbox.start();
-    await clock.advance(60_000);
-  });
-  expect(await waiting()).toBe(1);
-  await untilDone();
-  await withoutTable(store.query.whole, 'ledger', async () => {
-    await addLink(9, 60_000);
-  });
-  expect(await waiting()).toBe(1);
-  await untilDone();
-  await outbox.stop();
-});
-
-test.each([1, 2, 3, 4, 5])('updates a task once if the acknowledgement of commit %s is lost', async (lost) => {
-  let task = { taskId: 't1', key: 'T1', title: 'Door sticks', status: 'open' };
-  const written: unknown[] = [];
-  const { outbox, clock, store, untilDone, lostAcks } = await setUp(0, (_, { method, body }) => {
-    if (method === 'PUT') written.push((task = { ...task, ...(body as object) }).status);
-    return { status: 200, json: task };
-  });
-  const [name, now] = [entity.taskUpdate('t1'), clock.now()];
-  await store.commit(async (query) => {
-    await saveTask(query, { ...task, source: 'api' } as never, now);
-    const desired = JSON.stringify({ status: 'review', from: 'open' } satisfies TaskUpdate);
-    await saveEntity(query, blankEntity(name, 'task_update', { task_id: 't1', desired }));
-    const times = { since: now, due: now, weight: 1, waiting: [] };
-    await addDifference(query, { entity: name, kind: 'task_update', lane: 'status', effect: 'status', ...times });
-  });
-  lostAcks.add(lost);
-  outbox.start();
-  await untilDone();
-  await outbox.stop();
-  expect(written).toEqual(['review']);
-});
 
 test.each([1, 2, 3, 4, 5])('sends each change once if the acknowledgement of commit %s is lost', async (lost) => {
   const sent: string[] = [];
@@ -234,11 +164,7 @@ const refusal = (status: number, errorCode: string): Answer => ({
   status,
   json: { code: status, message: 'not this way', errorCode },
 });
-const REFUSED_KEY = refusal(401, 'unauthorized');
-const REFUSED = refusal(422, 'validation_failed');
 const LIMITED = refusal(429, 'rate_limited');
-/** An answer of a proxy in front of the workspace. */
-const FAILED: Answer = { status: 500 };
 
 /** Claims a link, and returns its request with this answer. */
 const requestWith = (answer: Answer | undefined) => async (store: Store) => {
@@ -251,118 +177,20 @@ const requestWith = (answer: Answer | undefined) => async (store: Store) => {
 
 test.each<[what: string, answer: Answer | undefined]>([
   ['answered', added(1)],
-  ['refused', REFUSED],
   ['limited', LIMITED],
-  ['refused for its key', REFUSED_KEY],
-  ['failed', FAILED],
   ['not answered', undefined],
 ])('stores the end of a request that was %s together with the outcome of its change', async (_what, answer) => {
   expect(await remainsOf(requestWith(answer))).toEqual([]);
 });
 
-test('stores nothing about a request when any statement of its end fails', async () => {
-  expect(await wrongWhereStatementsFail(requestWith(LIMITED), { isQuiet: true })).toEqual([]);
-});
-
-test('opens the breaker and reports trouble when three requests fail', async () => {
-  const { send, breaker, told } = await outboxBench(await openTestStore(), 3, () => FAILED);
-  await send(linkOf(1));
-  await send(linkOf(2));
-  expect([breaker.open, told]).toEqual([false, []]);
-  await send(linkOf(3));
-  expect([breaker.open, told]).toEqual([true, ['server_failed']]);
-});
-
-test('reports a refused key at once, and leaves the breaker closed', async () => {
-  const { send, breaker, told, clock, throttle } = await outboxBench(await openTestStore(), 4, () => REFUSED_KEY);
-  for (const number of [1, 2, 3, 4]) {
-    const sent = send(linkOf(number));
-    await clock.until(() => told.length === number);
-    await sent;
-  }
-  expect(told).toEqual(Array.from({ length: 4 }, () => 'unauthorized'));
-  expect([breaker.open, breaker.failing]).toEqual([false, false]);
-  // The reason repeats neither code nor remedy, because they are shown beside it.
-  expect(throttle.snapshot().halt).toEqual({ code: 'unauthorized', reason: 'the workspace refused the key' });
-});
-
-test('reports a refused first read of the tasks until the tasks were read', async () => {
-  const store = await openTestStore();
-  const tasks: Answer = { status: 200, json: { tasks: [], nextCursor: null } };
-  const answers = [refusal(404, 'not_found'), refusal(404, 'not_found'), tasks];
-  const { send, told, clock } = await outboxBench(store, 0, () => answers.shift());
-  await store.database.deleteFrom('meta').where('name', 'in', [TASKS_READ, PULL_REQUESTS_READ]).execute();
-  await store.commit((query) => enqueueInitialReads(query, clock.now(), true));
-  await send(entity.readTasks);
-  await send(entity.readPullRequests);
-  expect(told).toEqual(['not_found']);
-  await store.commit((query) => updateChange(query, entity.readTasks, { not_before: 0 }));
-  await send(entity.readTasks);
-  expect(told).toEqual(['not_found', undefined]);
-});
-
-test.each<[what: string, answer: Answer]>([
-  ['success', added(3)],
-  ['refusal', REFUSED],
-  ['rate limit', LIMITED],
-])('a %s of the workspace itself ends the trouble', async (what, answer) => {
-  const { send, breaker, told } = await outboxBench(await openTestStore(), 3, (taskId) =>
-    taskId === 't3' ? answer : FAILED,
-  );
-  for (const number of [1, 2, 3]) await send(linkOf(number));
-  expect([breaker.open, told]).toEqual([false, [undefined]]);
-  // Only a write that was carried out shows that a change which still fails is at fault.
-  expect(breaker.sinceFailure(linkOf(1))).toMatchObject({ othersAnswered: true, othersWritten: what === 'success' });
-});
-
 test.each([
   ['answered', added(1)],
-  ['not answered', undefined],
-])(
-  'does not delay the stop of the throttle by a request that was %s if its end cannot be stored',
-  async (_what, answer) => {
-    const store = await openTestStore();
-    const { send, throttle } = await outboxBench(store, 1, () => answer);
-    await withoutTable(store.database, 'requests', () => send(linkOf(1)));
-    await throttle.stop();
-    expect(await store.query.selectFrom('outbox').select('state').execute()).toEqual([{ state: 'sending' }]);
-  },
-);
-
-/** Returns the HTTP requests that the client sends. */
-async function sentBy(action: PreparedRequest['action'], parts: Partial<PreparedRequest>) {
-  const requests: object[] = [];
-  const client = createWorkspaceClient<SendContext>({
-    workspaceId: 'current',
-    async send({ method, path, query, body }, { traceparent }) {
-      expect(traceparent).toBe('trace');
-      requests.push({ method, path: query ? `${path}?${query}` : path, ...(body !== undefined && { body }) });
-      return { status: 200, headers: {}, body: Buffer.from('null') };
-    },
-  });
-  const prepared = { action, body: {}, taskId: null, ...parts } as Parameters<typeof sendRequest>[1];
-  // The answer does not match the contract. Only the request matters here.
-  await sendRequest(client, prepared, { traceparent: 'trace' }).catch(() => undefined);
-  return requests;
-}
-
-test.each<
-  [action: PreparedRequest['action'], parts: Partial<PreparedRequest>, method: string, path: RegExp, body?: object]
->([
-  ['read-tasks', { body: { cursor: 'c', began: 1, seen: [] } }, 'GET', /\/tasks\?all=true&cursor=c$/],
-  ['read-tasks', { body: { limit: 5_000, first: 50 } }, 'GET', /\/tasks\?all=true&limit=5000$/],
-  ['read-pull-requests', { body: { cursor: 'c' } }, 'GET', /\/pull-request-records\?limit=100&cursor=c$/],
-  ['read-pull-requests', { body: { limit: 5_000 } }, 'GET', /\/pull-request-records\?limit=5000$/],
-  ['read-records', { body: { headBranch: 'b' } }, 'GET', /\/pull-request-records\?limit=100&headBranch=b$/],
-  ['attach-document', { taskId: 't1', body: { documentId: 'd1' } }, 'POST', /t1/, { documentId: 'd1' }],
-  ['remove-link', { taskId: 't1', body: { workItemId: 'w1' } }, 'DELETE', /\/tasks\/t1\/work-items\/w1$/],
-  ['create-task', { body: { kind: 'idea', title: 'a' } }, 'POST', /\/ideas$/, { title: 'a' }],
-  ['create-task', { body: { kind: 'bug', title: 'a' } }, 'POST', /\/bugs$/, { title: 'a' }],
-  ['create-task', { body: { title: 'a' } }, 'POST', /\/bugs$/, { title: 'a' }],
-])('sends %s of %j to its route', async (action, parts, method, path, body) => {
-  const [request, ...others] = await sentBy(action, parts);
-  expect(others).toEqual([]);
-  expect(request).toEqual({ method, path: expect.stringMatching(path), ...(body && { body }) });
+  ['limited', LIMITED],
+])('completes a request that was %s in the ledger', async (_what, answer) => {
+  const store = await openTestStore();
+  const { send } = await outboxBench(store, 1, () => answer);
+  await send(linkOf(1));
+  expect(await readLedger(store.query)).toMatchObject([{ completed: expect.any(Number), status: answer.status }]);
 });
 
 test('returns the answer of the workspace to a command, and nothing else', async () => {

@@ -1,21 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
-import { asSyncError, SyncError } from '../../../../src/model/errors.ts';
 import { workItemKey } from '../../../../src/model/item.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/clock.ts';
 import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
-import { removeChange, updateChange } from '../../../../src/store/changes/outbox-rows.ts';
+import { removeChange } from '../../../../src/store/changes/outbox-rows.ts';
 import { saveItem } from '../../../../src/store/items/items.ts';
 import type { RecordsRoute } from '../../../../src/store/workspace/server-capabilities.ts';
 import { writeServerFact } from '../../../../src/store/workspace/server-facts.ts';
-import { enqueueReads } from '../../../../src/store/workspace/workspace-reads.ts';
-import { readSweepPosition } from '../../../../src/store/workspace/workspace-sweeps.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { itemRow } from '../../../support/rows/items.ts';
@@ -59,11 +54,9 @@ const entities = async (store: Store) => (await read(store)).map((row) => row.en
 const answerAll = ({ query }: Store) => query.deleteFrom('outbox').execute();
 
 it.each<[count: number, readsPerDay: number, when: Schedule]>([
-  [2, 4, { everyMs: 12 * HOUR }],
   // The fourth read would be at nine tenths of this interval.
   [3, 4, { everyMs: 20 * HOUR }],
   [4, 4, { everyMs: 20 * HOUR + 1 }],
-  [4, 4, { cron: '0 3 * * *' }],
   [4, 4, 'off'],
   [1, 0, { everyMs: DAY }],
 ])('requests %i reads in one run, at %i reads a day with the schedule %j', async (count, readsPerDay, when) => {
@@ -81,76 +74,6 @@ it.each<[count: number, readsPerDay: number, when: Schedule]>([
     await answerAll(store);
   }
   expect([isOver, requested]).toEqual([true, count]);
-});
-
-it('continues where the process ended, and after the last task begins again with the first', async () => {
-  const store = await openTestStore();
-  await linkTasks(store, 3);
-  const clock = createTravellingClock();
-  /** Runs the job until the process ends after some hours. Returns the reads, each answered at once. */
-  async function runFor(hours: number): Promise<string[]> {
-    const stopping = new AbortController();
-    const running = jobOver(store, 'workspace.links', { clock, readsPerDay: 24 }).run(stopping.signal);
-    const seen: string[] = [];
-    for (let minutes = 0; minutes < 60 * hours; minutes++) {
-      await clock.advance(60_000);
-      seen.push(...(await entities(store)));
-      await answerAll(store);
-    }
-    stopping.abort();
-    await clock.advance(HOUR);
-    await running;
-    return seen;
-  }
-  const [first, second, third] = ['t0', 't1', 't2'].map(entity.readLinks);
-  expect(await runFor(1.5)).toEqual([first, second]);
-  expect(await runFor(2)).toEqual([third]);
-  expect((await readSweepPosition(store.query))?.endedAt).not.toBeNull();
-  expect(await runFor(0.5)).toEqual([first]);
-});
-
-it('waits for the answer to its last read, and for the time between two reads', async () => {
-  const store = await openTestStore();
-  await linkTasks(store, 3);
-  const stopping = new AbortController();
-  const { clock, run } = jobOver(store, 'workspace.links', { readsPerDay: 24 });
-  const running = run(stopping.signal);
-  await clock.advance(5 * HOUR);
-  expect(await entities(store)).toEqual([entity.readLinks('t0')]);
-  await answerAll(store);
-  await clock.advance(30_000);
-  expect(await entities(store)).toEqual([entity.readLinks('t1')]);
-  await answerAll(store);
-  await clock.advance(HOUR - 60_000);
-  expect(await entities(store)).toEqual([]);
-  await clock.advance(2 * 60_000);
-  expect(await read(store)).toMatchObject([{ entity: entity.readLinks('t2'), lane: 'backfill' }]);
-  stopping.abort();
-  await running;
-  expect(clock.pending).toBe(0);
-});
-
-it('requests no read, and stores no end, once the workspace is lost', async () => {
-  const stored = await openTestStore();
-  await linkTasks(stored, 1);
-  let isLost = true;
-  const commit: Store['commit'] = (work) =>
-    isLost ? Promise.reject(new SyncError('lease_lost', 'it was taken over')) : stored.commit(work);
-  const { clock, outbox, run } = jobOver({ ...stored, commit }, 'workspace.links');
-  const runFor = async (ms: number, running = run().catch(asSyncError)) => {
-    await clock.advance(ms);
-    return running;
-  };
-  expect(await runFor(0)).toMatchObject({ code: 'lease_lost' });
-  expect([await read(stored), await readSweepPosition(stored.query)]).toEqual([[], undefined]);
-  isLost = false;
-  const second = run().catch(asSyncError);
-  await clock.advance(0);
-  await outbox.wait();
-  await answerAll(stored);
-  isLost = true;
-  expect(await runFor(DAY, second)).toMatchObject({ code: 'lease_lost' });
-  expect(await readSweepPosition(stored.query)).toMatchObject({ read: 1, endedAt: null });
 });
 
 const RECORDS = [entity.readPullRequests];
@@ -188,15 +111,6 @@ it('requests a missing list again, but not one that is pending', async () => {
   expect(await read(store)).toMatchObject([{ ...records }, { ...tasks, since: clock.now() }]);
 });
 
-it('lists the tasks again after a read that was in flight before the sweep began', async () => {
-  const store = await openTestStore();
-  await enqueueReads(store.query, TASKS, 1);
-  await updateChange(store.query, entity.readTasks, { state: 'sending' });
-  const { clock, run } = jobOver(store, SWEEP);
-  await run();
-  expect(await read(store)).toMatchObject([{ entity: entity.readTasks, next_since: clock.now() }]);
-});
-
 describe('a route for records', () => {
   const JOB = 'workspace.records';
 
@@ -212,16 +126,4 @@ describe('a route for records', () => {
     await outbox.wait();
     expect(await entities(store)).toEqual(isTried ? RECORDS : []);
   });
-
-  it.each([SWEEP, JOB])(
-    'that is closed is regarded by the owner of the workspace alone, in one transaction of the job %s',
-    async (name) => {
-      const getReady = async (store: Store) => {
-        await writeServerFact(store.query, 'records', { state: 'closed', since: 0 });
-        return jobOver(store, name).run;
-      };
-      expect(await remainsOf(getReady)).toEqual([]);
-      expect(await wrongWhereStatementsFail(getReady)).toEqual([]);
-    },
-  );
 });

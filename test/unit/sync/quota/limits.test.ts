@@ -26,13 +26,6 @@ describe('limits', () => {
     expect(on.granted.slice(10).toSorted()).toEqual(['interactive 90', 'mirror 1']);
   });
 
-  test('leave the background at least one slot, however small its share', async () => {
-    const on = await openQuotaBench({ share: 0 });
-    await on.send('mirror');
-    expect(on.throttle.usedShare()).toBe(1);
-    expect(on.throttle.snapshot().long.backgroundLimit).toBe(1);
-  });
-
   test('have no effect once they are lifted', async () => {
     const on = await openQuotaBench({ requests: 0, burst: 0 });
     await on.spend(300);
@@ -41,24 +34,6 @@ describe('limits', () => {
     const { nextSlotAt, long } = on.throttle.snapshot();
     expect(nextSlotAt).toBe(on.clock.now());
     expect(long).toMatchObject({ cap: null, backgroundLimit: null, backfillLimit: null });
-  });
-
-  test('report the used share as the larger one of the cap and of the background limit', async () => {
-    const on = await openQuotaBench({ share: 0.5 });
-    expect(on.throttle.usedShare()).toBe(0);
-    await on.spend(2, 'interactive');
-    expect(on.throttle.usedShare()).toBe(0.2);
-    await on.spend(2);
-    expect(on.throttle.usedShare()).toBe(0.4);
-    await on.clock.advance(16 * MINUTE);
-    expect(on.throttle.usedShare()).toBe(0);
-  });
-
-  test('do not count status changes in the used share', async () => {
-    const on = await openQuotaBench();
-    await on.spend(1, 'status');
-    expect(on.throttle.usedShare()).toBe(0);
-    expect(on.throttle.snapshot().long.used).toBe(1);
   });
 
   test('spread backfills evenly, reserve slots for live lanes, and stop backfills while live lanes need theirs', async () => {
@@ -120,74 +95,11 @@ describe('the forecast of a backfill', () => {
     await backfilled;
     expect(admissionOf(throttle, clock, 1_940).perWindow?.live).toBe(97);
   });
-
-  test('objects while others use the workspace, and while live work needs the share itself', async () => {
-    const refused = await open();
-    await refused.send('mirror', 1, 429, 60_000);
-    const paused = admissionOf(refused.throttle, refused.clock, 100);
-    expect(paused.objection).toMatch(/refused/);
-    expect(paused.drainedAt).toBeGreaterThan(refused.clock.now() + 60_000);
-    await refused.clock.advance(61_000);
-    expect(admissionOf(refused.throttle, refused.clock, 100).objection).toMatch(/others use the workspace/);
-
-    const crowded = await open();
-    await crowded.spend(180);
-    expect(admissionOf(crowded.throttle, crowded.clock, 100).objection).toMatch(/live work/);
-  });
-
-  test('does not object to an automatic share that has not risen yet, but to a reduced one', async () => {
-    const { clock, throttle, send } = await open(200, 'auto');
-    expect(admissionOf(throttle, clock, 100).objection).toBe(null);
-    await send('mirror', 1, 429, 1_000);
-    await clock.advance(5_000);
-    expect(admissionOf(throttle, clock, 100).objection).toMatch(/was cut/);
-  });
-
-  test('of a waiting backfill does not assume that live work continues', async () => {
-    const { clock, throttle, send, spend } = await open();
-    await spend(193);
-    const now = clock.now();
-    expect(admissionOf(throttle, clock, 2).drainedAt - now).toBe(2 * WINDOW);
-    // The slots of live work are free after one window. Then two backfills start, a two hundredth of a window apart.
-    const forecast = throttle.drainedAt(2, 2) - now;
-    expect(forecast).toBeGreaterThan(0);
-    expect(forecast).toBeLessThan(1.01 * WINDOW);
-    expect(throttle.drainedAt(4, 2) - now).toBeLessThan(1.01 * WINDOW);
-    const both = [send('backfill'), send('backfill')];
-    await clock.until(() => throttle.snapshot().long.usedByBackfill === 2);
-    await Promise.all(both);
-    expect(Math.abs(clock.now() - now - forecast)).toBeLessThan(10_000);
-  });
-
-  test('spreads requests over the window, and starts a single one at once', async () => {
-    const { clock, throttle } = await open();
-    expect(throttle.drainedAt(1, 1)).toBe(clock.now());
-    expect((throttle.drainedAt(101, 101) - clock.now()) / WINDOW).toBeCloseTo(0.5, 2);
-    expect((throttle.drainedAt(1_941, 1_941) - clock.now()) / WINDOW).toBeCloseTo(10, 0);
-  });
 });
 
 const unused = (): WindowUse => ({ inFlight: 0, completed: [] });
 
 describe('the start of the last request', () => {
-  test('waits for used slots, for requests in flight as if they ended now, and for the end of a pause', () => {
-    const window = (use: WindowUse) => windowConstraints([{ cap: 3, hold: 100 }], use);
-    expect(lastStart(window({ inFlight: 0, completed: [10, 20, 30] }), 50, 1)).toBe(110);
-    expect(lastStart(window({ inFlight: 0, completed: [10, 20, 30] }), 50, 3)).toBe(130);
-    expect(lastStart(window({ inFlight: 3, completed: [] }), 50, 1)).toBe(150);
-    expect(lastStart(window({ inFlight: 0, completed: [5, 10, 20, 30] }), 50, 1)).toBe(120 - 10);
-    expect(lastStart(window(unused()), 700, 3)).toBe(700);
-  });
-
-  test('respects the share of the background', () => {
-    const windows = [{ cap: 10, hold: 100 }];
-    const part = backgroundConstraints(windows, { all: unused(), background: unused() }, ({ cap }) => cap / 2);
-    expect(lastStart(part, 0, 6)).toBe(100);
-    const all = { inFlight: 0, completed: [1, 2, 3, 4, 5, 6, 7, 8] };
-    const behindPeople = backgroundConstraints(windows, { all, background: unused() }, () => 5);
-    expect(lastStart(behindPeople, 10, 3)).toBe(101);
-  });
-
   test('uses slots that are added meanwhile, and is extrapolated for thousands of requests', () => {
     const slots = (_: unknown, at: number) => (at < 50 ? 1 : 2);
     const growsAfter = (_: unknown, at: number) => (at < 50 ? 50 : Number.POSITIVE_INFINITY);

@@ -43,34 +43,6 @@ test('a replayed fetch does not restore a gone item, but causes a new fetch', as
   expect(await stored()).toMatchObject({ gone: false });
 });
 
-test('a replay restores no older content, and causes an evaluation of its item', async () => {
-  const { query, stored } = await open();
-  const old = saidOf(pull({ title: 'Before' }));
-  await takeBatch(query, [old], 1);
-  await takeBatch(query, [saidOf(pull({ title: 'After', updatedAt: 5_000 }))], 2);
-  await query.deleteFrom('entities').execute();
-  await takeBatch(query, [old], 3);
-  expect(await query.selectFrom('entities').select('entity').execute()).toEqual([]);
-  await takeBatch(query, [replayed(old)], 4);
-  expect(await stored()).toMatchObject({ title: 'After' });
-  const [record] = await query.selectFrom('entities').select(['kind', 'desired']).execute();
-  expect(record?.kind).toBe('pull_request');
-  expect(JSON.parse(record?.desired ?? '')).toMatchObject({ title: 'After' });
-});
-
-test('after the clock was set back, a state that the provider dates later is applied and fetched', async () => {
-  const { query, stored, fetches } = await open();
-  const HOUR = 3_600_000;
-  const receivedAt = (translated: Translated, time: number) => withDelivery(translated, { receivedAt: time });
-  await takeBatch(query, [receivedAt(saidOf(pull({ title: 'Before', updatedAt: 3 * HOUR })), 3 * HOUR)], 1);
-  const after = pull({ title: 'After', updatedAt: 4 * HOUR });
-  await takeBatch(query, [receivedAt(saidOf(after), HOUR)], 2);
-  expect(await stored()).toMatchObject({ title: 'After', updatedAt: 3 * HOUR });
-  expect(await fetches()).toBe(1);
-  await takeBatch(query, [receivedAt(saidOf(pull({ title: 'Newest', updatedAt: 5 * HOUR }), 'fetch'), 2 * HOUR)], 3);
-  expect(await stored()).toMatchObject({ title: 'Newest', updatedAt: 3 * HOUR });
-});
-
 const OPEN = pull();
 const RECORD = entity.pullRequest('github', '5001', '1');
 
@@ -103,7 +75,6 @@ test.each<[what: string, expected: object, item: PullRequest, id: number, source
   ['a late webhook of an older state', UNVERIFIED, { ...OPEN, updatedAt: 500 }, 6],
   ['a webhook that contradicts it', UNVERIFIED, { ...OPEN, title: 'Other' }, 6],
   ['a delivery older than the restore', UNVERIFIED, { ...OPEN, updatedAt: 2_000 }, 5],
-  ['a poll older than the restore', UNVERIFIED, OPEN, 4, 'poll'],
 ])('after a restore, %s decides whether an item is verified', async (_what, expected, item, ...how) => {
   const { commit, state } = await restored();
   await commit((query) => takeBatch(query, [received(item, ...how)], 2));
@@ -166,16 +137,12 @@ test.each<[string, DeliveryOrigin, Item | undefined, Item, boolean]>([
   ['a new head', 'poll', read, pushed, true],
   ['a new head by a webhook', 'webhook', read, pushed, true],
   ['an edit of another field', 'webhook', read, { ...read, title: 'Other' }, false],
-  ['a page that was read before', 'poll', read, read, false],
   ['a backfill without known commits', 'backfill', bare, bare, true],
-  ['a backfill with known commits', 'backfill', read, read, false],
   ['a merge by a webhook', 'webhook', bare, { ...bare, state: 'merged' }, true],
-  ['a merge of a pull request whose commits are known', 'webhook', read, { ...read, state: 'merged' }, false],
   ['an old merged pull request in a list', 'backfill', undefined, { ...bare, state: 'merged' }, false],
   ['a fetched object without commits', 'fetch', read, { ...bare, headSha: 'b' }, false],
   ['a gone pull request', 'poll', read, { ...pushed, gone: true }, false],
   ['a head whose commits are known', 'webhook', ofHead('a', 'b'), ofHead('a'), false],
-  ['a head whose commits are being fetched', 'webhook', ofHead('a', 'b'), ofHead('a', 'b'), false],
   ['another head than the one with known commits', 'webhook', ofHead('a'), ofHead('a', 'b'), true],
   ['an issue', 'webhook', undefined, issue, false],
 ])('commits are fetched for %s (%s)', (_, source, before, current, expected) => {

@@ -13,7 +13,7 @@ import {
   placedNamesOf,
 } from '../../../../src/sync/reconcile/link-rules/lookup-names.ts';
 import { intentOf, PLAIN_GRAMMAR } from '../../../../src/sync/reconcile/link-rules/scan.ts';
-import { bare, pull, workItem } from '../../../support/rows/items.ts';
+import { pull, workItem } from '../../../support/rows/items.ts';
 
 /** Like Linear: one keyword covers a list, and some words suppress a name. */
 const LISTING: Grammar = {
@@ -87,24 +87,14 @@ describe('the mentions', () => {
 
   it.each<[place: string, text: string, mentions: string[]]>([
     // Keys.
-    ['description', 'See 4U-41.', ['description task-key 4U-41']],
     ['branch', 'ada/4u-41-door', ['branch task-key 4U-41']],
     ['description', 'since 2026-07, call 555-1234', []],
-    [
-      'description',
-      'https://linear.app/a/issue/4U-41/door',
-      [byUrl('url:linear.app/a/issue/4U-41/door'), byUrl('url:linear.app/a/issue/4U-41')],
-    ],
     // A package and its version.
     ['branch', 'dependabot/npm_and_yarn/bug-1.2.3', []],
     ['description', 'Fixes BUG-12. 3 others wait.', ['description task-key BUG-12']],
     // Addresses of the workspace.
-    ['description', 'https://work.example.com/tasks/BUG-12', ['description task-url BUG-12']],
     ['description', 'https://work.example.com/tasks/bug-12?tab=1#c', ['description task-url BUG-12']],
-    ['description', '[it](https://work.example.com/t/BUG-12-door)', []],
     ['title', 'see https://work.example.com/api/v1/tasks/tsk_aB1/work-items', ['title task-url id:tsk_aB1']],
-    ['description', 'https://work.example.com/api/v1/workspaces/w/tasks/tsk_aB1', ['description task-url id:tsk_aB1']],
-    ['description', 'https://boards.example.com/acme/board?task=IDEA-3', ['description task-url IDEA-3']],
     ['description', 'https://boards.example.com/other/BUG-12', [byUrl('url:boards.example.com/other/BUG-12')]],
     [
       'description',
@@ -112,51 +102,31 @@ describe('the mentions', () => {
       [byUrl('url:evil.example/work.example.com/tasks/BUG-12')],
     ],
     ['description', 'https://work.example.com@evil.example/tasks/BUG-12', [byUrl('url:evil.example/tasks/BUG-12')]],
-    ['description', 'https://work.example.com/documents/doc_1', ['description document-url doc:doc_1']],
     ['description', 'https://work.example.com/', []],
     // Ids of tasks.
-    ['title', 'Door sticks, tsk_aB1x', ['title task-id id:tsk_aB1x']],
     ['branch', 'mona/tsk_aB1x', ['branch task-id id:tsk_aB1x']],
-    ['description', '(_tsk_aB1x_).', ['description task-id id:tsk_aB1x_', 'description task-id id:tsk_aB1x']],
-    [
-      'branch',
-      'tsk_aB1x-fix_door',
-      ['id:tsk_aB1x-fix_door', 'id:tsk_aB1x-fix', 'id:tsk_aB1x'].map((name) => `branch task-id ${name}`),
-    ],
     ['title', 'atsk_aB1x, tsk_, tsk_aB1xé and TSK_AB1X', []],
-    ['title', `tsk_${'a'.repeat(61)}`, []],
     ['description', '`tsk_aB1x` in code', []],
-    ['title', 'https://example.com/tsk_aB1x', ['title item-url url:example.com/tsk_aB1x']],
     ['title', 'https://boards.example.com/acme/open/tsk_aB1x?tab=2', ['title task-url id:tsk_aB1x']],
     // Trailers.
     ['description', 'Text\n\nTask: bug-12', ['trailer trailer BUG-12']],
-    ['description', 'Text\n\nTask: BUG-12, bug-13\nOther: M', ['trailer trailer BUG-12', 'trailer trailer BUG-13']],
     ['commit', 'Fix it\n\nTask: bug-12\nSigned-off-by: M <m@x>\n', ['trailer trailer BUG-12']],
     ['description', 'Task: bug-12\n\nMore text', []],
-    ['description', 'A sentence\nTask: bug-12', []],
     ['description', 'Other: bug-12', []],
-    ['description', 'Text\n\nTask: bug-12\n goes on', ['trailer trailer BUG-12']],
-    ['description', 'Text\n\n no trailer\nTask: bug-12', []],
-    ['description', 'Task: https://work.example.com/tasks/tsk_aB1', ['trailer task-url id:tsk_aB1']],
     // Items of trackers.
     ['description', 'https://github.com/issues/12', [byUrl('url:github.com/issues/12')]],
     ['description', 'Fixes #12', [byNumber('github:github.com:5001#12'), byNumber('redmine:redmine.example#12')]],
-    ['description', 'see #12', [byNumber('github:github.com:5001#12')]],
-    ['description', 'acme/lib#12', [byNumber('github:github.com:acme/lib#12')]],
     [
       'description',
       'https://github.com/acme/lib/issues/12#note',
       [byUrl('url:github.com/acme/lib/issues/12'), byUrl('github:github.com:acme/lib#12')],
     ],
-    ['description', 'AB#12', [byNumber('AB#12')]],
     ['description', 'Fixes BACKEND-1A', ['description item-key BACKEND-1A']],
     ['description', 'BACKEND-1A', []],
     // Similar forms that are no names.
     ['description', '#0, #012, a#12, #12x, ##12, &#39; v1.2#', []],
-    ['description', 'color: #123456789012', []],
     // Text that is not the author's own prose.
     ['description', '~~~ts\nBUG-12\n```\nBUG-13\n~~~\nBUG-14', ['description task-key BUG-14']],
-    ['description', '```\nnever closed BUG-12', []],
     ['description', '`BUG-12` and ``a ` BUG-13`` and `open BUG-14', ['description task-key BUG-14']],
     ['description', '> BUG-12\nBUG-13', ['description task-key BUG-13']],
     ['description', '<!-- Fixes BUG-12 -->BUG-13', ['description task-key BUG-13']],
@@ -194,23 +164,17 @@ describe('the intent', () => {
 
   it.each<[grammar: keyof typeof grammars, text: string, names: string[], intents: (Intent | undefined)[]]>([
     ['github', 'Fixes #1', [own(1)], ['closes']],
-    ['github', 'Resolves #1, resolves #2', [own(1), own(2)], ['closes', 'closes']],
     ['github', 'Resolves #1, #2 and #3', [own(1), own(2), own(3)], ['closes', 'mentions', 'mentions']],
     ['github', 'prefixes #1', [own(1)], ['mentions']],
     ['github', 'Fixes [#1](https://github.com/acme/app/issues/1)', [own(1)], ['closes']],
     ['gitlab', 'Closes #1, #2 and #3', [own(1), own(2), own(3)], ['closes', 'closes', 'closes']],
-    ['gitlab', 'Implements issues #1,\n#2', [own(1), own(2)], ['closes', 'closes']],
     ['listing', 'Fixes ENG-1, DES-5 and ENG-6', ['ENG-1', 'DES-5', 'ENG-6'], ['closes', 'closes', 'closes']],
     ['listing', 'Part of ENG-1', ['ENG-1'], ['mentions']],
     ['listing', 'ENG-1\n\nskip ENG-1', ['ENG-1'], [undefined]],
-    ['listing', 'ENG-1 and fixes ENG-1', ['ENG-1'], ['closes']],
     ['prefixed', 'Fixes AB#1, AB#2', ['AB#1', 'AB#2'], ['closes', 'mentions']],
     ['counting', 'refs #1, #2', ['redmine:redmine.example#1', 'redmine:redmine.example#2'], ['mentions', 'mentions']],
-    ['short', 'Fixes BACKEND-1A', ['BACKEND-1A'], ['closes']],
     ['short', 'BACKEND-12', ['BACKEND-12'], [undefined]],
-    ['github', 'Fixes tsk_aB1.', ['id:tsk_aB1'], ['closes']],
     // The names of a list share its keyword, and so do the text and the address of a link.
-    ['listing', 'Linear  issue ENG-1', ['ENG-1'], ['closes']],
     ['listing', 'Fixes ENG-1; ENG-2', ['ENG-1', 'ENG-2'], ['closes', 'mentions']],
     ['listing', `Fixes ENG-1,${' '.repeat(23)}ENG-2`, ['ENG-1', 'ENG-2'], ['closes', 'closes']],
     ['listing', `Fixes ENG-1,${' '.repeat(24)}ENG-2`, ['ENG-1', 'ENG-2'], ['closes', 'mentions']],
@@ -250,69 +214,36 @@ describe('configured patterns', () => {
   });
 });
 
-it('keeps the first eight keywords in front of one name', () => {
-  const words = ['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'];
-  const text = [...words, 'close'].map((word) => `${word} BUG-1;`).join(' ');
-  const [mention] = rules.mentionsOf(inPlace('title', text), READER);
-  expect(mention?.words.map(({ word }) => word)).toEqual(words.slice(0, 8));
-});
-
 const plainMentions = (item: Item) => PLAIN_RULES.links.mentionsOf(item, { name: 'main' });
 const keysOf = (item: Item) => plainMentions(item).map(({ name }) => name);
 
 it.each<[place: 'title' | 'headBranch', text: string, keys: string[]]>([
   // Usual forms.
-  ['title', 'BUG-12', ['BUG-12']],
-  ['title', 'fix-BUG-12', ['BUG-12']],
-  ['title', 'feat(BUG-12): a door', ['BUG-12']],
   // An address names a thing at its host, and this host is not the workspace's.
   ['title', 'https://tasks.example/BUG-12?tab=1', ['url:tasks.example/BUG-12']],
-  ['title', 'A1-5', ['A1-5']],
   // Several, repeated.
-  ['title', 'BUG-12 BUG-12 BUG-12', ['BUG-12']],
   ['title', 'BUG-12..BUG-15', ['BUG-12', 'BUG-15']],
   // Letters or digits on either side.
   ['title', 'xBUG-12', []],
-  ['title', 'BUG-12x', []],
   ['title', 'BUG-12-3', ['BUG-12']],
   ['title', 'BUG-12.1', []],
   ['title', 'äBUG-12', []],
-  ['title', 'BUG-12é', []],
-  ['title', 'BUG-12２', []],
-  ['title', '修复BUG-12的问题', ['BUG-12']],
-  ['title', '🐛BUG-12🐛', ['BUG-12']],
   // Not a key.
-  ['title', '', []],
   ['title', 'bug-12', []],
-  ['title', 'Bug-12', []],
-  ['title', 'BUG 12', []],
-  ['title', 'BUG–12', []],
-  ['title', 'BUG--12', []],
   ['title', 'BUG-0', []],
   ['title', 'BUG-012', []],
   ['title', 'BUG-1234567890', []],
-  ['title', 'ＢＵＧ-12', []],
-  ['title', 'BUG-１２', []],
   ['title', '2023-04-11-245', []],
   // Keys by their form. Comparison with the cached keys shows that they are no tasks.
-  ['title', 'BUG-123456789', ['BUG-123456789']],
   ['title', 'UTF-8 everywhere', ['UTF-8']],
-  ['title', 'CVE-2026-1', ['CVE-2026']],
-  ['title', 'X-1 and BUG-2', ['X-1', 'BUG-2']],
   // Branch names are read in any case.
-  ['headBranch', 'BUG-12', ['BUG-12']],
   ['headBranch', 'bug-12', ['BUG-12']],
   ['headBranch', 'user/bug-12-title', ['BUG-12']],
-  ['headBranch', 'fix-bug-12', ['BUG-12']],
   ['headBranch', 'bug-12.1', []],
-  ['headBranch', 'bug-12-13', ['BUG-12']],
   ['headBranch', 'bug-12-idea-7', ['BUG-12', 'IDEA-7']],
-  ['headBranch', 'bug12', []],
   ['headBranch', 'bug_12', []],
-  ['headBranch', 'bug-012', []],
   // Only ASCII letters are folded.
   ['headBranch', 'ıdea-7', []],
-  ['headBranch', 'ſ-7', []],
 ])('the %s %j contains the keys %j', (place, text, keys) => {
   expect(keysOf(pull({ [place]: text }))).toEqual(keys);
 });
@@ -323,16 +254,6 @@ describe('a mention', () => {
       { name: 'BUG-12', rule: 'task-key', place: 'branch', text: 'bug-12', words: [] },
       { name: 'IDEA-7', rule: 'task-key', place: 'title', text: 'IDEA-7', words: [] },
     ]);
-  });
-
-  it('has the right text behind letters without a single upper-case letter', () => {
-    const [mention] = plainMentions(pull({ headBranch: 'ßßß/ŉ/bug-12', title: '' }));
-    expect(mention?.text).toBe('bug-12');
-  });
-
-  it('is not found in an absent text', () => {
-    expect(plainMentions(bare(1))).toEqual([]);
-    expect(plainMentions(bare(1, { title: '', headBranch: '' }))).toEqual([]);
   });
 
   it('is not read from the base branch', () => {
@@ -351,20 +272,14 @@ describe('hostile texts', () => {
     const found = keysOf(pull({ headBranch: names(30).join('/'), title: names(80).join(' ') }));
     expect(found).toEqual(names(50));
   });
-
-  it('count each name once towards the 50', () => {
-    expect(keysOf(pull({ headBranch: '', title: `${'BUG-1 '.repeat(500)}BUG-2` }))).toEqual(['BUG-1', 'BUG-2']);
-  });
 });
 
 const LONGEST_URL = `https://a.example/${'x'.repeat(2_048 - 18)}`;
 
 it.each<[text: string, normal: string | undefined]>([
   ['https://A.example/b/?q=1#c', 'a.example/b'],
-  ['http://a.example:8080//', 'a.example:8080'],
   ['http://T.example:80/a/?q=1#x', 't.example/a'],
   ['ftp://a.example/b', undefined],
-  ['a.example/b', undefined],
   [LONGEST_URL, LONGEST_URL.slice(8)],
   [`${LONGEST_URL}x`, undefined],
 ])('the address %j is looked up as %j', (text, normal) => {
@@ -382,24 +297,10 @@ it.each<[form: string, identifier: string, expected: string[]]>([
   ['key', '#1', []],
   ['short-id', 'Web_A-1B', ['WEB_A-1B']],
   ['number', '#12', ['jira:cloud-1:10#12', 'jira:cloud-1:web#12']],
-  ['number', '0012', ['jira:cloud-1:10#12', 'jira:cloud-1:web#12']],
-  ['number', 'none', []],
   ['host-number', '12', ['jira:cloud-1#12']],
   ['AB#', '12', ['AB#12']],
-  ['AB#', '0', []],
 ])('the form %j names the work item %j as %j', (form, identifier, expected) => {
   expect(namesBy(form, { identifier })).toEqual(expected);
-});
-
-it('a container without a name is identified by its id only', () => {
-  expect(namesBy('number', { identifier: '12', containerName: undefined })).toEqual(['jira:cloud-1:10#12']);
-});
-
-it('the address is a name too, unless it is too long', () => {
-  const named = (length: number) =>
-    namesBy('AB#', { url: `https://a.example/${'x'.repeat(length - 'url:a.example/'.length)}` });
-  expect(named(512)[0]).toHaveLength(512);
-  expect(named(513)).toEqual(['AB#1']);
 });
 
 it('a former identifier gives a former key and a former address', () => {

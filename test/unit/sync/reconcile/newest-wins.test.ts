@@ -33,7 +33,6 @@ const A = { title: 'a' };
 const B = { title: 'b' };
 const C = { title: 'c' };
 const DRAFT = { draft: true };
-const READY = { draft: false };
 const OPEN = { state: 'open' } as const;
 const CLOSED = { state: 'closed' } as const;
 const MERGED = { state: 'merged' } as const;
@@ -43,8 +42,6 @@ const WAS_MERGED: Partial<PullRequest> = { ...MERGED, mergedAt: '1970-01-01T02:4
 const GONE = { gone: true };
 const BACK = { gone: false };
 const CREATED = at(5, { ...A, isCreation: true });
-const QUEUED = { isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] };
-const UNQUEUED = { isQueued: false, baseBranch: 'main', labels: ['bug'] };
 const AB = { labels: ['a', 'b'] };
 const BA = { labels: ['b', 'a'] };
 const EMAILS = { emails: { ada: 'a@b.example', ben: 'c' } };
@@ -57,10 +54,8 @@ type Row = [rule: string, outcome: Outcome, stored: Item, ...deliveries: (Item |
 
 const TABLE: readonly Row[] = [
   ['an undefined field is absent', 'applied', at(6, B, DRAFT), at(5, DRAFT), at(6, B, { draft: undefined })],
-  ['null is a value', 'applied', at(6, { author: null }), at(5, { author: 'x' }), at(6, { author: null })],
   ['texts by name are compared by content', 'unchanged', at(5, EMAILS), at(5, EMAILS), at(5, SAME_EMAILS)],
   ['lists are compared in their order', 'needs fetch', at(5, BA), at(5, AB), at(5, BA)],
-  ['lists are compared by content', 'unchanged', at(5, QUEUED), at(5, QUEUED), at(5, { labels: ['bug', 'urgent'] })],
   [
     'the branches of a merge are those of its oldest state',
     'applied',
@@ -72,57 +67,31 @@ const TABLE: readonly Row[] = [
   // Contents of one time.
   ['a tie that only adds fields needs no fetch', 'applied', at(5, A, DRAFT), at(5, A), at(5, A, DRAFT)],
   ['the last arrival wins a contradicting tie until a fetch', 'needs fetch', at(5, B), at(5, A), at(5, B)],
-  ['the last arrival wins each field', 'needs fetch', at(5, QUEUED), at(5, UNQUEUED), at(5, QUEUED)],
-  ['the last arrival wins a tie of older times', 'needs fetch', at(9, B, DRAFT), at(9, DRAFT), at(5, A), at(5, B)],
   ['the last decision of the reviewers wins', 'needs fetch', at(5, none), at(5, approved), at(5, none)],
   ['a state replaces that of the creation', 'needs fetch', at(5, B), CREATED, at(5, B)],
-  ['a repeated creation replaces no later state', 'needs fetch', at(5, B), CREATED, at(5, B), CREATED],
-  ['a repeated creation keeps the last later state', 'needs fetch', at(5, C), CREATED, at(5, B), at(5, C), CREATED],
-  ['of two creations the last one wins', 'needs fetch', at(5, C), CREATED, at(5, C, { isCreation: true })],
   ['fetched content wins', 'applied', at(5, A), at(5, A), at(5, B), fetched(5, A)],
   ['older fetched content is superseded', 'superseded', at(6, A), at(6, A), fetched(5, B)],
-  ['a fetched object that agrees changes nothing', 'unchanged', at(5, A), at(5, A), fetched(5, A)],
   // The state.
   ['merged is later than closed', 'applied', at(5, MERGED), at(5, CLOSED), at(5, MERGED)],
   ['a contested state finishes an open pull request', 'needs fetch', at(5, CLOSED), at(5, OPEN), at(5, CLOSED)],
-  ['a merge needs no fetch', 'applied', at(5, MERGED), at(5, OPEN), at(5, MERGED)],
   ['a contested state reopens no closed pull request', 'needs fetch', at(5, CLOSED), at(5, CLOSED), at(5, OPEN)],
-  ['a contested state reopens no merged one', 'needs fetch', at(5, A, MERGED), at(5, A, MERGED), at(5, B, OPEN)],
   ['a fetched state reopens a closed one', 'applied', at(5, OPEN), at(5, CLOSED), at(5, OPEN), fetched(5, OPEN)],
   ['a newer state reopens a closed pull request', 'applied', at(6, OPEN), at(5, CLOSED), at(6, OPEN)],
   ['other fields of an open state apply', 'applied', at(9, B, WAS_MERGED), at(5, A, WAS_MERGED), at(9, B, NOT_MERGED)],
-  ['an older merge only sets the state', 'applied', at(9, A, WAS_MERGED), at(9, A, NOT_MERGED), at(5, B, WAS_MERGED)],
   ['a declined pull request stays declined', 'applied', at(9, DECLINED), at(5, DECLINED), at(9, OPEN)],
   ['a fetch decides that a merged pull request is open', 'applied', at(9, OPEN), at(5, MERGED), fetched(9, OPEN)],
-  ['a newer state reopens a work item', 'applied', work(2_000), work(1_000, 'done'), work(2_000)],
   ['a contested state reopens no work item', 'needs fetch', work(1_000, 'done'), work(1_000, 'done'), work(1_000)],
   // Items that are gone.
   ['a report of a gone item needs a fetch', 'needs fetch', at(5, A, GONE), at(5, A), at(6, GONE)],
   ['a fetch that finds the item gone counts at any time', 'applied', at(5, A, GONE), at(5, A), fetched(4, GONE)],
   ['a gone item that exists needs a fetch', 'needs fetch', at(7, B, GONE), at(5, A), fetched(6, GONE), at(7, B)],
   ['an old event of a gone item needs a fetch', 'needs fetch', at(5, A, GONE), at(5, A), fetched(6, GONE), at(4, A)],
-  ['a second report of it changes nothing', 'unchanged', at(5, A, GONE), at(5, A), fetched(6, GONE), at(7, GONE)],
   ['a fetch restores a gone item', 'applied', at(5, A, BACK), at(5, A), fetched(9, GONE), fetched(5, A)],
-  ['a fetch restores it with new content', 'applied', at(6, B, BACK), at(5, A), fetched(9, GONE), fetched(6, B)],
-  ['an older report that it is gone needs a fetch', 'needs fetch', at(7, A, BACK), at(7, A), at(6, GONE)],
-  ['an older report of a restored item too', 'needs fetch', at(7, A, BACK), at(4, GONE), fetched(7, A), at(6, GONE)],
-  ['older content fills a gone item', 'needs fetch', at(6, A, GONE), at(6, GONE), at(5, A)],
   // Versions within one time.
   ['a higher version replaces', 'applied', at(5, B, v(2)), at(5, A, v(1)), at(5, B, v(2))],
   ['a lower version is superseded', 'superseded', at(5, A), at(5, A, v(2)), at(5, B, v(1))],
   ['an equal version is a tie', 'needs fetch', at(5, B), at(5, A, v(2)), at(5, B, v(2))],
-  ['a version of the stored state alone is a tie', 'needs fetch', at(5, B), at(5, A, v(2)), at(5, B)],
-  ['a version of the received state alone is a tie', 'needs fetch', at(5, B), at(5, A), at(5, B, v(2))],
   ['the time counts before the version', 'applied', at(6, B), at(5, A, v(9)), at(6, B, v(1))],
-  ['a version of another time does not count', 'needs fetch', at(6, B), at(5, A, v(1)), at(6, A), at(6, B, v(2))],
-  [
-    'the last state with the field fills it',
-    'applied',
-    at(5, A, READY, v(3)),
-    at(5, DRAFT, v(1)),
-    at(5, A, v(3)),
-    at(5, READY, v(2)),
-  ],
 ];
 
 describe('newest wins', () => {
@@ -150,50 +119,12 @@ describe('a time from the future', () => {
   const RECEIVED = 10_000_000;
   it.each([
     ['in the past', RECEIVED - 1, RECEIVED - 1],
-    ['of the receipt', RECEIVED, RECEIVED],
     ['5 minutes ahead', RECEIVED + 300_000, RECEIVED + 300_000],
     ['5 minutes and a millisecond ahead', RECEIVED + 300_001, RECEIVED],
-    ['years ahead', Date.UTC(2200, 0, 1), RECEIVED],
   ])('a time %s', (_, updatedAt, expected) => {
     const item = at(updatedAt, A);
     const own = expected === updatedAt ? {} : { toldAt: updatedAt };
     expect(clampTime(item, RECEIVED)).toEqual({ ...item, updatedAt: expected, ...own });
-  });
-
-  it.each([
-    ['is not older than the stored state', RECEIVED + 900_000, RECEIVED + 600_000, RECEIVED + 600_000],
-    ['is older if the provider dates it older', RECEIVED + 500_000, RECEIVED + 600_000, RECEIVED + 500_000],
-    ['is the receipt if the stored state is older', RECEIVED + 900_000, RECEIVED - 1, RECEIVED],
-  ])('after our clock was set back, a time in the future %s', (_, updatedAt, storedAt, expected) => {
-    expect(clampTime(at(updatedAt, A), RECEIVED, at(storedAt)).updatedAt).toBe(expected);
-  });
-
-  it.each([
-    ['of the same second', RECEIVED + 950_000, RECEIVED + 1_000],
-    ['older, and our clock is right again', RECEIVED + 900_000, RECEIVED + 960_000],
-    ['of the same second, and our clock is right again', RECEIVED + 950_000, RECEIVED + 960_000],
-  ])(
-    'ties with a stored state from the future if the provider dates it as %s, and a fetch decides',
-    (_, time, late) => {
-      const stored = clampTime(at(RECEIVED + 950_000, B), RECEIVED);
-      const other = clampTime(at(time, A), late, stored);
-      expect(merge(stored, other).outcome).toBe('needs fetch');
-      const read = clampTime(at(RECEIVED + 950_000, B), late + 1_000, other);
-      expect(merge(stored, other, { fetched: read }).item).toMatchObject(B);
-    },
-  );
-
-  it('does not count after our clock is right and the provider dates a later state', () => {
-    const stored = clampTime(at(RECEIVED + 950_000, A), RECEIVED);
-    const later = clampTime(at(RECEIVED + 951_000, B), RECEIVED + 960_000, stored);
-    const { item, outcome } = merge(stored, later);
-    expect([outcome, item]).toEqual(['applied', { ...later, gone: false }]);
-  });
-
-  it('is stored beside the clamped one, until a plausible time is newer', () => {
-    const ahead = clampTime(at(RECEIVED + 900_000, A), RECEIVED);
-    expect(merge(ahead).item).toMatchObject({ updatedAt: RECEIVED, toldAt: RECEIVED + 900_000 });
-    expect(merge(ahead, at(RECEIVED + 1, B)).item).not.toHaveProperty('toldAt');
   });
 
   const FAR = Date.UTC(2199, 0, 1) - RECEIVED;
@@ -202,14 +133,9 @@ describe('a time from the future', () => {
   // States of one pull request in the order of their arrival, a second apart, with times relative to the first receipt.
   it.each<[claim: string, stored: Partial<PullRequest>, ...states: PullRequest[]]>([
     ['of 2199 prevents no merge', WAS_MERGED, at(0, NOT_MERGED), at(FAR, NOT_MERGED, B), at(1_000, WAS_MERGED, A)],
-    ['of 2199 in the first delivery prevents no older state', A, at(FAR, OPEN, B), at(-9_000, OPEN, A)],
     ['of 2199 does not replace a state with a plausible time', A, at(0, A), at(FAR, B)],
-    ['of 2199 fills a field', { ...A, labels: [] }, at(0, A), at(FAR, { labels: ['x'] }), at(-1_000, { labels: [] })],
-    ['of 2199 neither reopens nor merges by its date alone', WAS_MERGED, at(0, WAS_MERGED), at(FAR, NOT_MERGED)],
-    ['of 2199 is replaced by the same content with a plausible time', A, at(FAR, A), at(1_000, A), at(0, B)],
     ['of 2199 wins over another one by its arrival', B, at(FAR, A), at(FAR - 9_000, B)],
     ['of a clock that is ahead does not stop the updates', C, at(0, A), at(AHEAD, B), at(AHEAD + 1_000, C)],
-    ['of a clock that is right again does not either', C, at(0, A), at(AHEAD, B), at(2_000, C)],
     ['of a clock that was ahead lets no older state return', B, at(0, A), at(AHEAD, B), at(-1_000, C)],
   ])('%s', (_, expected, ...states) => {
     let stored: StoredItem | undefined;

@@ -2,20 +2,13 @@ import { expect, test } from 'vitest';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import { SyncError } from '../../../../src/model/errors.ts';
 import { appendDeliveries } from '../../../../src/store/deliveries/append-deliveries.ts';
-import {
-  countAttempt,
-  quarantinedDeliveries,
-  settleDeliveries,
-  unpackBody,
-} from '../../../../src/store/deliveries/inbox.ts';
+import { quarantinedDeliveries, unpackBody } from '../../../../src/store/deliveries/inbox.ts';
 import type { Store } from '../../../../src/store/workspace-scope.ts';
 import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/process.ts';
 import { createTravellingClock, type TravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
-import type { OpenedStore } from '../../../support/harness/store.ts';
 import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { pull } from '../../../support/rows/items.ts';
 
@@ -31,22 +24,14 @@ const itemsOf = (body: Uint8Array) =>
     return pull({ identifier: String(identifier), key: `github:github.com:r1:pr:${identifier}` });
   });
 
-interface Stage {
-  /** Bodies that the worker thread translated, as texts. */
-  readonly worker: string[];
-  /** The attempts of the pending rows at that time. */
-  readonly attempts: number[];
-  drain(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 interface Life {
   readonly clock?: TravellingClock;
   /** The wait before the translation of a suspected delivery. */
   readonly translation?: (body: string) => Promise<void>;
 }
 
-function stageOver(store: Store, version = '1.0.0', { clock, translation }: Life = {}): Stage {
+/** `worker` has the bodies that the worker thread translated, and `attempts` those of the pending rows at that time. */
+function stageOver(store: Store, { clock, translation }: Life = {}) {
   const read: string[] = [];
   const attempts: number[] = [];
   const worker: WorkerTranslator = {
@@ -67,14 +52,13 @@ function stageOver(store: Store, version = '1.0.0', { clock, translation }: Life
     },
   };
   const translate: ReconcileConnection['translate'] = ({ body }) => ({ outcome: 'items', items: itemsOf(body) });
-  const reconcile = reconcileOver(store, { translate, worker, version, ...(clock && { clock }) });
-  return { worker: read, attempts, drain: () => reconcile.drain(), stop: () => reconcile.stop() };
+  const reconcile = reconcileOver(store, { translate, worker, version: '1.0.0', ...(clock && { clock }) });
+  return { worker: read, attempts, drain: () => reconcile.drain() };
 }
 
 async function append(store: Store, key: string, content: unknown, source: DeliveryOrigin = 'webhook', size = 0) {
   const body = Buffer.from(JSON.stringify(content).padEnd(size));
-  const [row] = await appendDeliveries(store.query, [{ connection: 'main', key, source, event: 'e', body }], 1);
-  return row?.appended;
+  await appendDeliveries(store.query, [{ connection: 'main', key, source, event: 'e', body }], 1);
 }
 
 const states = (store: Store) =>
@@ -131,7 +115,7 @@ async function live(store: Store, endsDuring: (body: string) => boolean): Promis
     isOver = true;
     await new Promise(() => undefined);
   };
-  void stageOver(store, '1.0.0', { clock, translation })
+  void stageOver(store, { clock, translation })
     .drain()
     .finally(() => (isOver = true));
   while (!isOver) await clock.advance(1_000);
@@ -166,99 +150,29 @@ test('a delivery that ends the process each time is quarantined by itself, and t
 /** Deliveries of one batch. */
 const BATCH = 2;
 
-const suspicionOf = (store: Store, version = '1.0.0') =>
-  createPoisonMessages(workspaceContext({ store, clock: createTravellingClock(), version }), BATCH);
-
-/** A store with pending deliveries. */
+/** A store with pending deliveries, and their ids. */
 async function waiting(count: number) {
   const store = await openTestStore();
   for (let number = 1; number <= count; number++) await append(store, String(number), {});
   const ids = (await store.query.selectFrom('inbox').select('id').orderBy('id').execute()).map(({ id }) => id);
-  return {
-    store,
-    suspected: (poisonMessages: PoisonMessages) => ids.map((id) => poisonMessages.isSuspected({ id })),
-    ids,
-  };
+  return { store, ids };
 }
 
-async function startAfter(store: Store, version?: string): Promise<PoisonMessages> {
-  const poisonMessages = suspicionOf(store, version);
+async function startAfter(store: Store, version = '1.0.0'): Promise<PoisonMessages> {
+  const context = workspaceContext({ store, clock: createTravellingClock(), version });
+  const poisonMessages = createPoisonMessages(context, BATCH);
   await poisonMessages.detect();
   return poisonMessages;
 }
 
-/** Works on the inbox without a clean end. */
-async function crash(store: Store): Promise<void> {
-  await (await startAfter(store)).markBusy();
-}
-
-/** The work of a process after its start. */
-type Work = (poisonMessages: PoisonMessages, store: OpenedStore) => Promise<unknown>;
-const begin: Work = (poisonMessages) => poisonMessages.markBusy();
-const end: Work = (poisonMessages) => poisonMessages.markIdle();
-const detect: Work = (poisonMessages) => poisonMessages.detect();
-const endUnstored: Work = (poisonMessages, { database }) =>
-  withoutTable(database, 'meta', () => poisonMessages.markIdle());
-const settle: Work = async (_, { query }) => {
-  const [row] = await query.selectFrom('inbox').select('id').execute();
-  await settleDeliveries(query, [{ id: row?.id as number, state: 'applied' }], 1);
-};
-
-test.each<[after: string, expected: boolean[], ...lives: Work[][]]>([
-  ['an unclean end, the oldest deliveries of one batch', [true, true, false], [begin]],
-  ['an unclean end, none that was settled', [false], [begin], [settle]],
-  ['a process that did no work, none', [false], []],
-  ['a clean end, none', [false], [begin, end]],
-  ['an unclean end that follows a clean one', [true], [begin, end, detect, begin]],
-  ['an end that could not be stored', [true], [begin], [endUnstored]],
-])('suspects after %s: %j', async (_after, expected, ...lives) => {
-  const { store, suspected } = await waiting(expected.length);
-  for (const life of lives) {
-    const poisonMessages = await startAfter(store);
-    for (const work of life) await work(poisonMessages, store);
-  }
-  expect(suspected(await startAfter(store))).toEqual(expected);
-});
-
-test('suspects no delivery before the detection, and detects once', async () => {
-  const { store, suspected } = await waiting(1);
+test.each<[after: string, expected: boolean[], isClean: boolean]>([
+  ['an unclean end, the oldest deliveries of one batch', [true, true, false], false],
+  ['a clean end, none', [false, false, false], true],
+])('suspects after %s', async (_after, expected, isClean) => {
+  const { store, ids } = await waiting(3);
   const first = await startAfter(store);
   await first.markBusy();
-  await first.detect();
-  expect(suspected(first)).toEqual([false]);
-  expect(suspected(suspicionOf(store))).toEqual([false]);
-});
-
-test('a clean end keeps the suspicion and the pause of a delivery that was not tried again', async () => {
-  const { store, suspected, ids } = await waiting(2);
-  const [poison = 0, other = 0] = ids;
-  await crash(store);
-  await countAttempt(store.query, [poison]);
+  if (isClean) await first.markIdle();
   const next = await startAfter(store);
-  await settleDeliveries(store.query, [{ id: other, state: 'applied' }], 1);
-  await next.markIdle();
-  const last = await startAfter(store);
-  expect(suspected(last)[0]).toBe(true);
-  expect([...last.paused()]).toEqual([[poison, 10_000]]);
-  await settleDeliveries(store.query, [{ id: poison, state: 'applied' }], 1);
-  await last.markIdle();
-  await append(store, 'later', {});
-  const later = await startAfter(store);
-  expect(later.isSuspected({ id: other + 1 })).toBe(false);
-});
-
-test('another version retries the deliveries that exceeded their budget, once', async () => {
-  const { store, ids } = await waiting(1);
-  const quarantine = () =>
-    settleDeliveries(store.query, [{ id: ids[0] as number, state: 'quarantined', reason: 'over_budget: much' }], 1);
-  const state = async () => (await store.query.selectFrom('inbox').select('state').execute())[0]?.state;
-  await startAfter(store, '1.0.0');
-  await quarantine();
-  await startAfter(store, '1.0.0');
-  expect(await state()).toBe('quarantined');
-  await startAfter(store, '1.1.0');
-  expect(await state()).toBe('pending');
-  await quarantine();
-  await startAfter(store, '1.1.0');
-  expect(await state()).toBe('quarantined');
+  expect(ids.map((id) => next.isSuspected({ id }))).toEqual(expected);
 });

@@ -16,120 +16,25 @@ import {
   type GuardLimits,
   PLAIN_RULES,
   type ReconcileConnection,
-  type Rules,
   type RulesInput,
-  type WorkerTranslator,
 } from '../../../../src/sync/reconcile/context.ts';
 import { createBatchContexts } from '../../../../src/sync/reconcile/process.ts';
 import { createReevaluation, rulesEvaluatedBy } from '../../../../src/sync/reconcile/reconcile.ts';
 import type { WorkspaceContext } from '../../../../src/sync/workspace-context.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
-import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
-import { nextTurnOfLoop } from '../../../support/harness/statements.ts';
-import { type OpenedStore, openStore } from '../../../support/harness/store.ts';
+import type { OpenedStore } from '../../../support/harness/store.ts';
 import { workspaceContext } from '../../../support/harness/workspace-context.ts';
 import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 import { batchContext, RULES, SOURCES, START, saidOf, TRACKER } from '../../../support/rows/batches.ts';
 import { pull, workItem } from '../../../support/rows/items.ts';
 
-/** Bytes of a body that the worker thread reads, for as long as a test needs. */
-const LARGE = 1024 * 1024 + 1;
-
-const translation = { outcome: 'items', items: [pull()] } as const;
-const translate: ReconcileConnection['translate'] = () => translation;
-
-async function withDelivery(size = 2): Promise<OpenedStore> {
-  const store = await openStore({ file: ':memory:' });
-  onTestFinished(() => store.close());
-  await append(store, 'first', size);
-  return store;
-}
-
-async function append({ query }: OpenedStore, key: string, size = 2): Promise<void> {
-  const body = Buffer.from('{}'.padEnd(size));
-  await appendDeliveries(query, [{ connection: 'main', key, source: 'webhook', event: 'e', body }], 1);
-}
-
 const states = async ({ query }: OpenedStore) =>
   (await query.selectFrom('inbox').select('state').orderBy('id').execute()).map(({ state }) => state);
 
-/** Runs everything that waits only for the event loop. */
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await nextTurnOfLoop();
-}
-
 const reevaluated = (parts: Pick<WorkspaceContext, 'store' | 'logger' | 'rules' | 'sources' | 'outbox'>) =>
   workspaceContext({ ...parts, clock: createTravellingClock() });
-
-test('finishes the current batch when it stops, and starts no other', async () => {
-  const store = await withDelivery(LARGE);
-  const [reading, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const worker: WorkerTranslator = {
-    async translate() {
-      reading.resolve();
-      await goOn.promise;
-      return translation;
-    },
-    elements: async () => [],
-  };
-  const stage = reconcileOver(store, { translate, worker });
-  stage.start();
-  await reading.promise;
-  let hasStopped = false;
-  const stopping = stage.stop().then(() => {
-    hasStopped = true;
-  });
-  await settle();
-  expect(hasStopped).toBe(false);
-  await append(store, 'next');
-  goOn.resolve();
-  await stopping;
-  expect(await states(store)).toEqual(['applied', 'pending']);
-});
-
-test('waits while intake is crowded, for at most five seconds', async () => {
-  const store = await withDelivery();
-  const clock = createTravellingClock();
-  const stage = reconcileOver(store, { translate, clock, isCrowded: () => true });
-  stage.start();
-  onTestFinished(() => stage.stop());
-  await clock.advance(4_990);
-  await settle();
-  expect(await states(store)).toEqual(['pending']);
-  await clock.advance(10);
-  await settle();
-  expect(await states(store)).toEqual(['applied']);
-});
-
-test('stops waiting for a crowded intake when it is stopped', async () => {
-  const store = await withDelivery();
-  const clock = createTravellingClock();
-  const stage = reconcileOver(store, { translate, clock, isCrowded: () => true });
-  stage.start();
-  await clock.advance(10);
-  await stage.stop();
-  expect(clock.pending).toBe(0);
-});
-
-test.each<[why: string, table: 'inbox' | 'items', rules?: Rules]>([
-  ['the database accepts no writes', 'inbox'],
-  ['open items cannot be re-evaluated', 'items', { ...PLAIN_RULES, digest: 'new' }],
-])('retries later if %s', async (_why, table, rules) => {
-  const store = await withDelivery();
-  const clock = createTravellingClock();
-  const stage = reconcileOver(store, { translate, clock, rules });
-  onTestFinished(() => stage.stop());
-  await withoutTable(store.database, table, async () => {
-    stage.start();
-    await settle();
-    expect(clock.pending).toBe(1);
-  });
-  await clock.advance(5_000);
-  await settle();
-  expect([await states(store), await rulesEvaluatedBy(store.query)]).toEqual([['applied'], rules?.digest]);
-});
 
 const RECEIVED = Date.UTC(2026, 0, 2);
 
@@ -165,7 +70,7 @@ test('stores, finds and recognizes an item whose texts contain U+0000 and lone s
   expect(JSON.parse(fields)).toMatchObject({ item: { title, labels: ['\ufffd', 'fine', '\ufffd'] } });
 });
 
-/** A delivery with many items is processed in parts, and the last part settles it. */
+// A delivery with many items is processed in parts, and the last part settles it.
 
 const FIRST = Date.UTC(2026, 0, 1);
 const SECOND = Date.UTC(2026, 0, 2);
@@ -184,10 +89,9 @@ const translatePage: ReconcileConnection['translate'] = ({ body }) => ({
 });
 
 async function openPages(guard?: GuardLimits) {
-  const statements: string[] = [];
-  const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+  const store = await openTestStore();
   const reconcile = reconcileOver(store, { translate: translatePage, start: SECOND, guard });
-  return { store, statements, drain: () => reconcile.drain() };
+  return { store, drain: () => reconcile.drain() };
 }
 
 async function appendPage(store: OpenedStore, key: string, page: Page, at = SECOND): Promise<void> {
@@ -197,13 +101,6 @@ async function appendPage(store: OpenedStore, key: string, page: Page, at = SECO
 }
 
 const items = async ({ query }: OpenedStore) => (await query.selectFrom('items').select('key').execute()).length;
-
-/** Counts the items that a transaction writes: rows of its statements, with values, or with parameters. */
-function rowsWrittenIn(transaction: string): number {
-  const [, ...texts] = transaction.split('insert into "items"');
-  const inserts = ON_POSTGRES ? texts.map((text) => text.split('\n', 1)) : texts;
-  return inserts.join('').match(/\(\+?'github:github\.com:r1:pr:\d+', \+?'pull_request'|\(\$\d+, /g)?.length ?? 0;
-}
 
 /** Makes the database reject items whose keys end with `end`. Returns the function that ends this. */
 async function refuseItem({ database }: OpenedStore, end: string): Promise<() => Promise<void>> {
@@ -221,21 +118,6 @@ async function refuseItem({ database }: OpenedStore, end: string): Promise<() =>
   );
   return async () => void (await run('drop function refuse cascade'));
 }
-
-test('a page of many items takes several transactions of at most 40 items', async () => {
-  const { store, statements, drain } = await openPages();
-  await appendPage(store, 'page', pageOf(1, 90, FIRST));
-  statements.length = 0;
-  await drain();
-  const transactions = statements
-    .join('\n')
-    .split(/^begin.*$/m)
-    .slice(1);
-  const written = transactions.map(rowsWrittenIn).filter((count) => count > 0);
-  expect(written.length).toBeGreaterThan(1);
-  expect(Math.max(...written)).toBeLessThanOrEqual(40);
-  expect([await items(store), await states(store)]).toEqual([90, ['applied']]);
-});
 
 test('a delivery is superseded only if all its parts are', async () => {
   const { store, drain } = await openPages();
@@ -290,7 +172,7 @@ describe('the evaluation by new rules', () => {
   const PRESENT = { ...RULES, digest: 'present' };
 
   /** Bugs that were evaluated by other rules, and the functions that re-evaluate them by the present ones. */
-  async function afterOtherRules(store: Store, bugs: number, onError = (): void => undefined) {
+  async function afterOtherRules(store: Store, bugs: number) {
     const items = Array.from({ length: bugs }, (_, at) =>
       workItem({ key: `jira:cloud-1:${10_001 + at}`, identifier: `ENG-${at}`, type: 'Bug' }),
     );
@@ -300,20 +182,12 @@ describe('the evaluation by new rules', () => {
     const notified: number[] = [];
     const outbox = { ...createWakeSignal(), notify: () => void notified.push(notified.length) };
     const errors: LogFields[] = [];
-    const logger = {
-      ...silentLogger,
-      error(fields: LogFields) {
-        errors.push(fields);
-        onError();
-      },
-    };
+    const logger = { ...silentLogger, error: (fields: LogFields) => void errors.push(fields) };
     const parts = reevaluated({ store, logger, rules: PRESENT, sources: SOURCES, outbox });
     const contexts = createBatchContexts(parts);
     return {
       notified,
       errors,
-      contexts,
-      reevaluateWithoutDigest: createReevaluation({ ...parts, rules: RULES }, contexts).reevaluate,
       reevaluate: createReevaluation(parts, contexts).reevaluate,
       /** Stops after the first transaction. */
       reevaluateOnce: () =>
@@ -344,24 +218,6 @@ describe('the evaluation by new rules', () => {
     expect(notified).toEqual([]);
   });
 
-  test('evaluates open items again when a list shows ids with a new prefix', async () => {
-    const store = await openTestStore();
-    const { reevaluate, contexts } = await afterOtherRules(store, 2);
-    const { signal } = new AbortController();
-    await reevaluate(signal);
-    await store.query.deleteFrom('outbox').execute();
-    const evaluatedAfter = async (taskId: string) => {
-      const task = { taskId, key: taskId, title: '', status: 'open', source: 'api', updatedAt: '' };
-      await store.commit((query) => saveTask(query, task, 1));
-      contexts.invalidate();
-      await reevaluate(signal);
-      return enqueued(store);
-    };
-    expect(await evaluatedAfter('tsk_1')).toBe(0);
-    expect(await evaluatedAfter('bug_1')).toBe(2);
-    expect(await rulesEvaluatedBy(store.query)).toBe('present bug_');
-  });
-
   test('items that cannot be evaluated are skipped and logged', async () => {
     const store = await openTestStore();
     const { reevaluate, errors } = await afterOtherRules(store, 2);
@@ -380,14 +236,6 @@ describe('the evaluation by new rules', () => {
     const { reevaluate, errors } = await afterOtherRules({ ...plain, commitRelaxed: refuse }, 0);
     await expect(reevaluate(new AbortController().signal)).rejects.toBe(full);
     expect([errors, await rulesEvaluatedBy(plain.query)]).toEqual([[], undefined]);
-  });
-
-  test('rules without a digest cause no evaluation', async () => {
-    const store = await openTestStore();
-    const { reevaluateWithoutDigest, notified } = await afterOtherRules(store, 2);
-    await reevaluateWithoutDigest(new AbortController().signal);
-    expect(notified).toEqual([]);
-    expect(await rulesEvaluatedBy(store.query)).toBeUndefined();
   });
 
   const BEFORE: RulesInput = {

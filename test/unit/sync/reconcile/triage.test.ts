@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkItem } from '../../../../src/model/item.ts';
-import { createGlob, createPattern, PatternError, patternText } from '../../../../src/platform/lib/pattern.ts';
+import { patternText } from '../../../../src/platform/lib/pattern.ts';
 import {
   createTriage,
   type NewTask,
@@ -25,22 +25,15 @@ describe('the items', () => {
     [{ connection: ['ma*'] }, {}, true],
     [{ connection: ['other', 'm'] }, {}, false],
     [{ project: ['web*'] }, { containerName: 'Website' }, true],
-    [{ project: ['10'] }, {}, true],
     [{ project: ['1'] }, {}, false],
-    [{ labels: ['a', 'b?'] }, { labels: ['x', 'B1'] }, true],
-    [{ labels: ['a'] }, { labels: [] }, false],
     [{ labels: ['*'] }, {}, false],
     [{ type: ['bug'] }, { type: 'Bug' }, true],
-    [{ type: ['bug'] }, { type: null }, false],
     [{ priority: ['P[1]'] }, { priority: 'P1' }, false],
-    [{ priority: ['P[1]'] }, { priority: 'p[1]' }, true],
     [{ author: ['ann', 'bo'] }, { author: 'bo' }, true],
     [{ text: patternText('(?i)crash') }, { title: 'It CRASHES' }, true],
-    [{ text: patternText('crash') }, { title: 'x', description: 'a crash' }, true],
     [{ text: patternText('^crash') }, { title: 'x', description: 'a crash' }, false],
     // A finished item becomes no task unless a rule names its state.
     [{}, { state: 'done' }, false],
-    [{}, { state: 'in_progress' }, true],
     [{ status: ['completed'] }, { state: 'done' }, true],
     [{ status: ['completed'] }, { state: 'done', isDropped: true }, false],
     [{ status: ['dropped'] }, { state: 'done', isDropped: true }, true],
@@ -48,7 +41,6 @@ describe('the items', () => {
     [{ status: ['open'] }, { state: 'in_progress', rawState: 'Doing' }, false],
     // The move is newer than any `since`.
     [{}, { movedAway: 'Operations' }, false],
-    [{}, { movedAway: null }, true],
   ])('by %j match %j: %j', (when, item, matches) => {
     expect(decide([rule({ when })], item).outcome === 'create').toBe(matches);
   });
@@ -84,14 +76,11 @@ describe('the task', () => {
 
   it.each<[priority: string | null, map: TriageRule['priority'], expected: string | undefined]>([
     ['Highest', undefined, 'urgent'],
-    ['critical', undefined, 'urgent'],
     ['Major', undefined, 'high'],
-    ['Whatever', undefined, undefined],
     [null, undefined, undefined],
     ['constructor', undefined, undefined],
     ['Whatever', { WHATEVER: 'low' }, 'low'],
     ['Highest', { '*': 'none' }, 'none'],
-    ['Highest', { Other: 'low' }, 'urgent'],
     [null, { '*': 'medium' }, 'medium'],
   ])('has a priority of the workspace: %j %j', (priority, map, expected) => {
     expect(taskOf({ priority: map }, { priority }).priority).toBe(expected);
@@ -155,37 +144,9 @@ describe('the reporter is the workspace user of the author', () => {
     ['a', 'u1'],
     ['B', 'u3'],
     ['c', 'u4'],
-    ['c@x.example', 'u4'],
     ['d', undefined],
-    ['', undefined],
-    [null, undefined],
     ['hasOwnProperty', undefined],
   ])('%j: %j', (author, expected) => {
     expect(reporterOf(author)).toBe(expected);
-  });
-});
-
-describe('patterns', () => {
-  it.each(['(', 'a(?=b)', '', 'x'.repeat(257), '((a?){50}){50}'])('reject %j with a reason', (text) => {
-    expect(() => patternText(text)).toThrow(PatternError);
-  });
-
-  it('return all groups, also those without a match', () => {
-    expect(createPattern(patternText('(a)|(b)')).all('ab', 9)).toEqual([
-      { groups: ['a', 'a', undefined], index: 0 },
-      { groups: ['b', undefined, 'b'], index: 1 },
-    ]);
-    expect(createPattern(patternText('a')).all('aaaa', 2)).toHaveLength(2);
-  });
-
-  it.each([
-    ['a*c', 'ABC', true],
-    ['a*c', 'abcd', false],
-    ['a.c', 'abc', false],
-    ['?', '\n', true],
-    ['*', '', true],
-    ['[a-z]', 'b', false],
-  ])('the glob %j over %j: %j', (glob, text, expected) => {
-    expect(createGlob(glob).test(text)).toBe(expected);
   });
 });

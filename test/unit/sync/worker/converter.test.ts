@@ -3,9 +3,8 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Connector } from '../../../../src/connectors/connector.ts';
 import { writeJson } from '../../../../src/connectors/kit/payload.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
-import { SyncError } from '../../../../src/model/errors.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
-import { LARGE, yieldToEventLoop } from '../../../../src/platform/lib/concurrency.ts';
+import { LARGE } from '../../../../src/platform/lib/concurrency.ts';
 import { MEBIBYTE } from '../../../../src/platform/lib/quantities.ts';
 import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
 import { packBody } from '../../../../src/store/deliveries/inbox.ts';
@@ -60,14 +59,6 @@ it('splits a page into pages of one element, each with a hash of its content', a
   ]);
   expect(new Set(parts.map(({ content }) => content)).size).toBe(2);
   expect(await converter.parts({ body: packBody(Buffer.from('"no page"')) })).toEqual([]);
-  const [first] = await converter.parts({ body: packBody(Buffer.from(JSON.stringify({ ids: [7], ...page.data }))) });
-  expect(JSON.parse(Buffer.from(first?.body ?? []).toString())).toMatchObject({
-    ids: [7],
-    nodes: [{ id: 1, body: 'a' }],
-  });
-  const lists = { issues: [{ id: 1 }, 7], statuses: [{ id: 1 }, { id: 2 }, { id: 3 }] };
-  const [, second] = await converter.parts({ body: packBody(Buffer.from(JSON.stringify(lists))) });
-  expect(JSON.parse(Buffer.from(second?.body ?? []).toString())).toEqual({ ...lists, issues: [7] });
 });
 
 describe('an answer of the workspace of 25 MB', () => {
@@ -102,11 +93,6 @@ describe('an answer of the workspace of 25 MB', () => {
   ])('that %s is malformed', async (_what, message, bytes) => {
     const answer = converter.answer('listTasks', bytes);
     await expect(answer).rejects.toMatchObject({ code: 'answer_malformed', message: expect.stringMatching(message) });
-  });
-
-  it('is complete if all its fields are used', async () => {
-    const bytes = Buffer.from(JSON.stringify({ ...task, extra: 1 }));
-    expect(await converter.answer('getTask', bytes)).toMatchObject({ ...task, extra: 1, labels: [] });
   });
 });
 
@@ -191,17 +177,6 @@ describe('the worker', () => {
     // This size leaves no time.
     await expect(converter.config(task, -3 * MEBIBYTE)).rejects.toMatchObject({ code: 'over_budget' });
     expect(await converter.answer('getTask', Buffer.from(json))).toMatchObject({ key: 'BUG-1' });
-  });
-
-  it('fails with another error if it is closed meanwhile', async () => {
-    const own = createConverter();
-    const failure = parseInWorker(answering(json), own, 0)
-      .request(request)
-      .catch((error: unknown) => error);
-    await yieldToEventLoop();
-    await own.close();
-    expect(await failure).toBeInstanceOf(Error);
-    expect(await failure).not.toBeInstanceOf(SyncError);
   });
 
   it.each([

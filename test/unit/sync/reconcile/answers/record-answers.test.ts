@@ -80,11 +80,8 @@ const EDITED = { title: 'Theirs', knownAt: NOW, isEvaluated: true, isEdited: tru
 
 test.each<[what: string, expected: Expected, before: Before, record?: object]>([
   ['that is not known becomes known', { title: 'Theirs', isEvaluated: true }, {}],
-  ['that is not known and has no item becomes known', { title: 'Theirs' }, { hasItem: false }],
   ['with other content was edited', EDITED, { known: RECORD }],
-  ['of no item with other content was edited', { title: 'Theirs', knownAt: NOW }, { known: RECORD, hasItem: false }],
   ['with the known content was not edited', UNCHANGED, { known: RECORD }, RECORD],
-  ['that became known at its request was edited since', EDITED, { known: RECORD, knownAt: REQUESTED }],
   ['that became known after its request is outdated', { title: 'Ours' }, { known: RECORD, knownAt: REQUESTED + 1 }],
   ['whose request is in flight is unchanged until its answer', UNCHANGED, { known: RECORD, sent: '{}' }],
   ['whose change waits was edited', EDITED, { known: RECORD, sent: null }],
@@ -250,45 +247,6 @@ describe('a sweep round', () => {
     const store = await round();
     await apply(store, 'read-pull-requests', PAGE, { page: { ...MORE.page, isEnd: true } });
     expect(await comparisons(store)).toEqual([]);
-    expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
-  });
-
-  it.each<[what: string, sweep: Partial<Sweep>, ended: object | undefined]>([
-    ['ends with it if the tasks were listed', { ...BEGAN, tasks_at: REQUESTED }, { finished_at: NOW }],
-    ['stores it if the tasks were not listed', BEGAN, undefined],
-  ])('compares all records, and %s', async (_what, sweep, ended) => {
-    const store = await round(sweep);
-    const applied = await apply(store, 'compare-records', null, { entity: '' });
-    expect(applied).toMatchObject({ reevaluate: [], isSweep: true });
-    if (ended) expect(applied.swept).toMatchObject(ended);
-    else expect(applied.swept).toBeUndefined();
-    expect((await findRunningSweep(store.query))?.records_at).toBe(ended ? undefined : NOW);
-  });
-
-  it.each<[what: string, sweep: Partial<Sweep>]>([
-    ['of another list', { list_began_at: REQUESTED + 1 }],
-    ['that was already made', { ...BEGAN, records_at: REQUESTED }],
-    ['after its end', { ...BEGAN, finished_at: REQUESTED }],
-  ])('ignores a comparison %s', async (_what, sweep) => {
-    const store = await round(sweep);
-    const row = { ...blankEntity(NAME, 'pull_request'), item_key: ITEM, known: '{}', known_at: 1 };
-    await saveEntity(store.query, row);
-    expect(await apply(store, 'compare-records', null, { entity: '' })).toEqual({ reevaluate: [], isSweep: true });
-    expect(await findEntity(store.query, NAME)).toEqual(row);
-  });
-
-  it('compares many records in steps, and each step is a delivery', async () => {
-    const store = await round(BEGAN);
-    const names = Array.from({ length: 101 }, (_, at) => entity.pullRequest('github', '5001', String(100 + at)));
-    await store.commit(async (query) => {
-      for (const name of names)
-        await saveEntity(query, { ...blankEntity(name, 'pull_request'), known: '{}', known_at: 1 });
-    });
-    await apply(store, 'compare-records', null, { entity: '' });
-    const after = names[99] as string;
-    expect(await comparisons(store)).toEqual([{ ...COMPARISON, entity: after }]);
-    expect((await findRunningSweep(store.query))?.records_at).toBeNull();
-    await apply(store, 'compare-records', null, { entity: after });
     expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
   });
 });

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { nextWords } from '../../../../../src/model/workflow.ts';
 import { REASONS } from '../../../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
@@ -19,7 +18,6 @@ import {
   type Step,
   sent,
 } from '../../../../support/harness/board-steps.ts';
-import { START } from '../../../../support/rows/batches.ts';
 
 type Reported = { readonly code: string; readonly detail: string | null } | null;
 const textOf = (reason: Reported) => reason && (reason.detail ? `${reason.code}: ${reason.detail}` : reason.code);
@@ -41,9 +39,6 @@ const LABELS: Partial<WorkflowInput> = {
   rules: [{ when: { pullRequest: ['open'] }, set: { addLabels: ['wip'] } }],
 };
 const WANTS = 'its base is develop, the default branch main; standard: merged wants default';
-const DEVELOP: Partial<WorkflowInput> = {
-  rules: [{ when: { pullRequest: ['merged'], base: ['develop'] }, set: { status: 'merged' } }],
-};
 /** The part of the item is the reason. */
 const OF_ITEM = undefined;
 const FIGHT = [true, false, true].flatMap((draft) => [sent, person('planned'), drafted(1, draft)]);
@@ -60,12 +55,9 @@ it.each<
   ['same', ['#1 progress'], [OPENED, later]],
   ['same', ['#1 finishes'], [FIX, merged(), later]],
   [null, ['#1 progress'], [OPENED]],
-  [null, ['#1 progress'], [OPENED], { statuses: { open: 'Offen' } }, { tasks: { 'BUG-1': 'Offen' } }],
   ['nothing-linked', [], [opened(1, 'Other')]],
-  ['nothing-linked', ['#1 labels'], [OPENED], LABELS],
   ['no-rule: acme/app#1', ['#1 no-rule'], [FIX, merged()], LABELS],
   ['not-closing: acme/app#1', ['#1 not-closing'], [opened(1, 'BUG-1 and BUG-2'), merged()], {}, ELEVEN],
-  ['not-closing: acme/app#1', ['#1 not-closing'], [opened(1, 'BUG-1 and BUG-2'), merged()], DEVELOP, ELEVEN],
   ['mention-only: acme/app#1', ['#1 mention-only'], [opened(1, 'Other', { description: 'see BUG-1' }), merged()]],
   [`base: ${WANTS}`, OF_ITEM, [opened(1, 'Fixes BUG-1', { baseBranch: 'develop' }), merged()]],
   ['held-by-person', ['#1 progress'], [OPENED, later, person('in_progress')]],
@@ -80,15 +72,12 @@ it.each<
   ['older-than-epoch: acme/app#1', ['#1 older-than-epoch'], [FIX, merged(), later, person('open')]],
   ['no-previous', ['#1 given-up'], [OPENED, closed()]],
   ['breaker', ['#1 progress'], [OPENED, ...FIGHT]],
-  ['untrusted: not merged, no decision of a reviewer', OF_ITEM, [opened(1, 'BUG-1', STRANGER)]],
   ['bot-text: bots are ignored', OF_ITEM, [opened(1, 'BUG-1', { isBot: true })], { bots: 'ignore' }],
   ['bot-text: description of a bot', OF_ITEM, [opened(1, 'Bump', { isBot: true, description: 'Fixes BUG-1' })]],
   ['too-many-tasks: 11 tasks', OF_ITEM, [opened(1, BUGS.join())], {}, ELEVEN],
   ['late-name: acme/app#1', ['#1 late-name'], [opened(1, 'A change', STRANGER), merged(), NAMED]],
   ['no-connection: code', OF_ITEM, [OPENED], {}, { rules: { connections: new Set(['tracker']) } }],
   ['unverified', [], [OPENED, later, restored]],
-  ['same', ['#1 given-up'], [OPENED, later, closed(), later]],
-  ['same', ['#1 waits-for: acme/app#2', '#2 delays'], [FIX, opened(2, 'BUG-1'), later, merged()]],
   ['same', ['#1 finishes', '#2 follow-up: acme/app#1'], [FIX, merged(), later, opened(2, 'BUG-1')]],
   [
     'same',
@@ -105,20 +94,6 @@ it.each<
   ]);
 });
 
-it('names who set a status, the rule, and the status before', async () => {
-  const board = await openBoard();
-  const setBy = async () => {
-    const { status, setBy: by, previous, wanted, reason } = await board.explain('BUG-1');
-    return [status, by.who, by.rule, previous, wanted?.status, reason?.code];
-  };
-  await play(board, [OPENED, later]);
-  expect(await setBy()).toEqual(['review', 'worksync', 'standard: open', 'open', 'review', 'same']);
-  await board.person('BUG-1', 500, 'in_progress');
-  expect(await setBy()).toEqual(['in_progress', 'person', null, 'open', 'review', 'held-by-person']);
-  await board.release('BUG-1');
-  expect(await setBy()).toEqual(['in_progress', 'person', null, 'in_progress', 'review', undefined]);
-});
-
 it('counts tasks with merged work by the reason why they are not finished', async () => {
   const board = await openBoard(ELEVEN);
   await play(board, [
@@ -129,11 +104,6 @@ it('counts tasks with merged work by the reason why they are not finished', asyn
   expect(await board.unfinished()).toEqual({ 'not-closing': 2, base: 1 });
   await board.person('BUG-1', 50, 'completed');
   expect(await board.unfinished()).toEqual({ 'not-closing': 1, base: 1 });
-});
-
-it('says of a failed change why it failed, and that it is sent again', () => {
-  const failed = { state: 'pending', sets: 'review', error: 'HTTP 429', expectedAt: 5 };
-  expect(nextWords(failed)).toEqual({ words: 'review failed: HTTP 429; to be sent again, probably', isTimed: true });
 });
 
 it('has all codes explained in config/workflow.md, with their remedies', () => {
@@ -147,22 +117,4 @@ it('has all codes explained in config/workflow.md, with their remedies', () => {
   );
   expect(Object.fromEntries(remedies)).toEqual(Object.fromEntries(shown));
   expect(Object.keys(REASONS).filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
-});
-
-it('shows the earliest time of a final status, and the labels that the rules want', async () => {
-  const set = { status: 'completed' as const, addLabels: ['shipped'] };
-  const board = await openBoard({ workflow: { rules: [{ when: { pullRequest: ['merged'] }, set }] } });
-  await play(board, [FIX, merged()]);
-  const { wanted, labels, change } = await board.explain('BUG-1');
-  expect([wanted?.status, labels.add]).toEqual(['completed', ['shipped']]);
-  expect(change?.notBefore).toBeGreaterThanOrEqual(START + 80_000);
-});
-
-it('keeps the earliest time of a final status whose cause is in the future', async () => {
-  const board = await openBoard();
-  const earliest = async () => (await board.explain('BUG-1')).change?.notBefore;
-  await play(board, [FIX, merged(1, { mergedAt: time(3_600) })]);
-  expect(await earliest()).toBe(START + 80_000);
-  await board.pull(1, 50, { labels: ['later'] });
-  expect(await earliest()).toBe(START + 80_000);
 });
