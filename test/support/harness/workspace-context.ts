@@ -33,7 +33,7 @@ export function workspaceContext(
   parts: Pick<WorkspaceContext, 'store' | 'clock'> & Partial<WorkspaceContext>,
   settings: TestSettings = {},
 ): WorkspaceContext {
-  const unused = { usedShare: () => 0, paces: () => [], isHalted: () => false };
+  const unused = { usedShare: () => 0, paces: () => [], isHalted: () => false, isPaused: () => false };
   return {
     ...{ random: systemRandom(), logger: silentLogger, meter: silentMeter, ...createWakeSignals() },
     ...{ config: configWith(settings), baseUrl: BASE_URL, version: '1.0.0' },
