@@ -114,11 +114,6 @@ describe('lists', () => {
       [],
       exactly({ outcome: 'unchanged' }),
     ],
-    'of everything are requested after six hours': [
-      poll({ ...EVERYTHING, startedAt: '2026-01-05T15:00:00.000Z' }),
-      [[list('', 'new'), { headers: LAST, body: [] }]],
-      { outcome: 'page' },
-    ],
     'follow each project twice, named or by pattern, over all pages': [
       (connection) => connection.units(signal),
       pages,
@@ -129,12 +124,6 @@ describe('lists', () => {
       (connection) => connection.sweep('back', undefined, signal),
       [...pages, [list('', 'new', '', 4), { headers: LAST, body: [] }]],
       exactly({ keys: [], containers: ['4'] }),
-      named,
-    ],
-    'of a sweep fail for an unknown project': [
-      (connection) => connection.sweep('away', undefined, signal),
-      pages,
-      failing('not_found'),
       named,
     ],
     'of a backfill go on until its start': [
@@ -186,8 +175,6 @@ describe('an issue at Sentry', () => {
       ));
   const close = (connection: Connected) => connection.close(reference, signal);
   const is = (status: string): Turn => [`GET ${ONE}`, { body: { status } }];
-  const check = (connection: Connected) => connection.check(signal);
-  const organization: Turn = [`GET ${HOME}/`, { body: { name: 'Acme' } }];
 
   conversations(PARTY, {
     'that was merged into another is gone': [
@@ -211,30 +198,12 @@ describe('an issue at Sentry', () => {
       ]),
     ),
     'is resolved': [close, [is('unresolved'), [`PUT ${ONE}`, { body: {} }, { status: 'resolved' }]]],
-    'stays resolved': [close, [is('resolved')]],
     'stays archived': [close, [is('ignored')]],
-    'is checked by a pattern that matches nothing': [
-      check,
-      [organization, [`GET ${HOME}/projects/?per_page=100`, { headers: LAST, body: [] }]],
-      [
-        { level: 'ok', subject: 'organisation' },
-        { level: 'error', subject: 'projects' },
-      ],
-      { projects: ['*'] },
-    ],
-    'is checked with the words of a refusal': [
-      async (connection) => (await check(connection)).at(-1)?.message,
-      [
-        organization,
-        [list('', 'new'), { status: 403, body: { detail: { code: 'x', message: 'You need event:read' } } }],
-      ],
-      expect.stringContaining('You need event:read'),
-    ],
   });
 });
 
 describe('an item', () => {
-  const { hook, page, fetched } = translationsOf({
+  const { hook, fetched } = translationsOf({
     connector: sentry,
     given: { organization: 'acme', projects: ['front-*'] },
   });
@@ -258,8 +227,6 @@ describe('an item', () => {
 
   it.each([
     ['unresolved', 'regressed', 'open', 'unresolved (regressed)'],
-    ['unresolved', null, 'open', 'unresolved'],
-    ['resolved', null, 'done', 'resolved'],
     ['ignored', 'archived_until_escalating', 'done', 'ignored (archived_until_escalating)'],
     ['of_tomorrow', null, undefined, 'of_tomorrow'],
     [undefined, 'ongoing', undefined, undefined],
@@ -272,14 +239,6 @@ describe('an item', () => {
     expect([ofHook('issue.assigned.team').assignees, ofHook('issue.created').assignees]).toEqual([['team:3'], []]);
     expect(itemWith({ assignedTo: { id: 7, name: 'Ada' } })).toMatchObject({ assignees: ['7'] });
     expect(itemWith({ assignedTo: 'ada' })).not.toHaveProperty('assignees');
-  });
-
-  it('has a web address without a query', () => {
-    const listed = page('issues.list', fixture('sentry', 'issues.list'));
-    expect(listed).toMatchObject({
-      items: [{}, { url: 'https://acme.sentry.io/issues/1170820243/', description: null }],
-    });
-    expect(itemWith({ permalink: 'javascript:alert(1)' })).not.toHaveProperty('url');
   });
 
   it('with two contents of one time is fetched, and the fetched one counts', () => {
