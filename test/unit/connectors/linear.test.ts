@@ -54,7 +54,6 @@ const notDone = {
 };
 const first = { filter: notDone, orderBy: 'createdAt', first: 50 };
 const nothing = { issues: { nodes: [], pageInfo: last } };
-const NO_TEAM = turn(queries.TEAMS, { filter: { key: { eq: 'ENG' } } }, { teams: { nodes: [], pageInfo: last } });
 const teamTurn = (id = TEAM, key = 'ENG', visibility = 'public'): Turn => {
   const nodes = [{ id, key, name: key, visibility }];
   return turn(queries.TEAMS, { filter: { key: { eq: key } } }, { teams: { nodes, pageInfo: last } });
@@ -102,11 +101,6 @@ it('leaves a tenth of the limit to fetches after polls, and half after backfills
 describe('lists', () => {
   const team = (id: string, key: string) => ({ id, key, name: key });
   const units = (connection: Connected) => connection.units(signal);
-  const since = '2026-01-01T00:00:00.000Z';
-  const changed = {
-    filter: { team: { key: { eq: 'ENG' } }, updatedAt: { gte: since } },
-    ...{ orderBy: 'updatedAt', first: 50 },
-  };
   const all = { filter: { team: { id: { eq: TEAM } } }, first: 250 };
   const nodes = [{ id: ISSUE, trashed: null }, { id: TEAM, trashed: true }, { id: OTHER_TEAM }];
 
@@ -124,20 +118,6 @@ describe('lists', () => {
       exactly(['ENG', OTHER_TEAM]),
       { teams: ['ENG', '*'], exclude: ['SEC'] },
     ],
-    'read a backfill from the newest back': [
-      async (connection) => [
-        await connection.history({ unit: 'ENG', since }, signal),
-        await connection.history({ unit: 'ENG', since, page: 'a' }, signal),
-      ],
-      [
-        turn(queries.ISSUES, changed, { issues: { nodes: [{ id: ISSUE }], pageInfo: next } }),
-        turn(queries.ISSUES, { ...changed, after: 'a' }, nothing),
-      ],
-      exactly([
-        { event: 'issues.list', body: Buffer.from(JSON.stringify([{ id: ISSUE }])), next: 'a' },
-        { event: 'issues.list', body: Buffer.from('[]') },
-      ]),
-    ],
     'sweep the ids of what is not in the trash, for the team by its id': [
       async (connection) => [
         await connection.sweep('ENG', undefined, signal),
@@ -153,11 +133,6 @@ describe('lists', () => {
         { keys: [keyOf(ISSUE), keyOf(OTHER_TEAM)], containers: [TEAM], next: 'a' },
         { keys: [], containers: [TEAM] },
       ]),
-    ],
-    'sweep no team that is hidden': [
-      (connection) => connection.sweep('ENG', undefined, signal),
-      [NO_TEAM],
-      failing('not_found'),
     ],
   });
 });
@@ -216,13 +191,6 @@ describe('closing', () => {
       { completedStatus: 'released' },
     ],
     'is a conflict without a completed status': [close, [is('started', [])], failing('conflict')],
-    'is a conflict without the configured status': [
-      close,
-      [is('started')],
-      failing('conflict'),
-      { completedStatus: 'Shipped' },
-    ],
-    'fails for an issue that is not found': [close, [asked()], failing('not_found')],
   });
 });
 
@@ -291,12 +259,6 @@ describe('webhooks at Linear', () => {
         ] as const,
       ]),
     ),
-    'are registered for a private team beside those for all public teams': [
-      install,
-      [...both('private'), list(ofAll), update, create],
-      [{ outcome: 'unchanged' }, { outcome: 'created' }],
-      BOTH,
-    ],
   });
 });
 
@@ -377,7 +339,6 @@ describe('an issue', () => {
     ['at its short address', { url: 'https://linear.app/acme/issue/ENG-123/a-title' }, { url: common.url }],
     ['with its former keys', { previousIdentifiers: ['OPS-7', '4U-2'] }, { formerIdentifiers: ['4U-2', 'OPS-7'] }],
     ['of a key that begins with a digit', door, { identifier: '4U-41', url: 'https://linear.app/acme/issue/4U-41' }],
-    ['gone in the trash', { trashed: true }, { gone: true }],
   ])('is %s', (_, fields, expected) => {
     expect(readWith(fields, { teams: ['ENG', '4U'] })).toMatchObject(expected);
     expect(hookWith(fields, { teams: ['ENG', '4U'] })).toMatchObject(expected);
@@ -387,7 +348,6 @@ describe('an issue', () => {
     ['more labels than were read', { labels: { nodes: [{ name: 'a' }], pageInfo: next } }, 'labels'],
     ['an unknown type of state', state('frozen'), 'state'],
     ['an address that is none', { assignee: { id: 'a', email: 'hidden' }, creator: null }, 'emails'],
-    ['a trash that it left', { trashed: false }, 'gone'],
   ])('lacks what %s would tell', (_, fields, field) => {
     expect(readWith(fields)).not.toHaveProperty(field);
   });
@@ -395,7 +355,6 @@ describe('an issue', () => {
   it.each<[string, Json]>([
     ['an id', { id: '../../../1' }],
     ['a team', { team: null }],
-    ['a time', { updatedAt: 'yesterday' }],
   ])('without %s is malformed', (_, fields) => {
     expect(() => readWith(fields)).toThrow(MALFORMED);
   });
@@ -416,14 +375,8 @@ describe('a webhook', () => {
     expect(hookWith(fields)).toMatchObject(expected);
   });
 
-  it('without people leaves them absent', () => {
-    const none = { assigneeId: undefined, assignee: undefined, creatorId: undefined, creator: undefined };
-    for (const name of ['assignees', 'author']) expect(hookWith(none)).not.toHaveProperty(name);
-  });
-
   it.each<[string, Json, object]>([
     ['a known state', { state: { name: 'Frozen', type: 'frozen' } }, known],
-    ['a description', { description: undefined }, known],
     ['a team', { team: null }, unjudged],
     ['an identifier', { identifier: undefined }, unjudged],
   ])('without %s has the issue fetched', (_, fields, expected) => {
@@ -432,7 +385,6 @@ describe('a webhook', () => {
 
   it.each<[string, Json, object]>([
     ['its identifier', { issue: { id: ISSUE, team: { id: TEAM, key: 'ENG' } } }, unjudged],
-    ['its team', { issue: { id: ISSUE, identifier: 'ENG-123' } }, unjudged],
     ['an issue', { issue: null, issueId: null }, { outcome: 'ignored', reason: 'not_an_issue' }],
   ])('about a comment on an issue without %s', (_, data, expected) => {
     expect(comment({ body: 'Yes.', ...data })).toMatchObject(expected);
@@ -443,12 +395,6 @@ describe('a webhook', () => {
     const at = (more: Json) => itemOf(hook('Issue', { ...removed, ...more }));
     expect(at({})).toMatchObject({ updatedAt: Date.parse('2026-03-02T09:40:00.050Z'), gone: true });
     expect(at({ createdAt: '2026-01-01T00:00:00.000Z' }).updatedAt).toBe(Date.parse('2026-03-02T09:30:00.512Z'));
-  });
-
-  it('of before webhookId and organizationId is recognised by its shape', () => {
-    const { webhookId: _, organizationId: __, webhookTimestamp: ___, ...old } = update as Json;
-    expect(linear.eventOf?.(old)).toBe('Issue');
-    expect(hook('Issue', old).outcome).toBe('items');
   });
 
   it('is answered with 200, because Linear repeats it otherwise', async () => {

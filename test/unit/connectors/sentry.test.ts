@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../../src/connectors/connector.ts';
 import { sentry } from '../../../src/connectors/sentry/index.ts';
 import type { WorkItem } from '../../../src/model/item.ts';
-import { mergeNewest } from '../../../src/sync/reconcile/newest-wins.ts';
 import {
   conversations,
   exactly,
@@ -46,9 +45,6 @@ describe('lists', () => {
   const EVERYTHING = { unit: 'all:41', watermark: '2026-01-05T09:00:00.000Z' };
   const date = { date: 'Mon, 05 Jan 2026 08:59:30 GMT' };
   const seen = (minute: string, id: number) => issue(id, `2026-01-05T08:${minute}Z`);
-  const since = '2026-01-01T00:00:00.000Z';
-  const history = (page?: string) => (connection: Connected) =>
-    connection.history({ unit: '41', since, ...(page && { page }) }, signal);
   const PROJECTS = `GET ${HOME}/projects/?per_page=100`;
   const named = { projects: ['back', 'front-*', 1], exclude: ['front-old'] };
   const slugs = (found: object) => Object.entries(found).map(([id, slug]) => ({ id, slug }));
@@ -126,32 +122,10 @@ describe('lists', () => {
       exactly({ keys: [], containers: ['4'] }),
       named,
     ],
-    'of a backfill go on until its start': [
-      async (connection) => {
-        const [first, last] = [await history()(connection), await history('17:0:0')(connection)];
-        return [first.next, last.next, last.body.toString()];
-      },
-      [
-        [list('', 'date'), { headers: NEXT, body: [issue(1, '2026-01-02T00:00:00Z')] }],
-        [list('', 'date', '17:0:0'), { headers: link('18:0:0'), body: [issue(2, '2025-12-31T00:00:00Z')] }],
-      ],
-      exactly(['17:0:0', undefined, '[]']),
-    ],
     'of a sweep contain everything': [
       (connection) => connection.sweep('41', undefined, signal),
       [[list('', 'new'), { headers: NEXT, body: [issue(1)] }]],
       exactly({ keys: ['sentry:sentry.io:issue:1'], containers: ['41'], next: '17:0:0' }),
-    ],
-    'of the second unit add nothing to a backfill or a sweep': [
-      async (connection) => [
-        await connection.history({ unit: 'all:41' }, signal),
-        await connection.sweep('all:41', undefined, signal),
-      ],
-      [],
-      exactly([
-        { event: 'issues.list', body: Buffer.from('[]') },
-        { keys: [], containers: [] },
-      ]),
     ],
   });
 });
@@ -160,7 +134,6 @@ describe('an issue at Sentry', () => {
   const ONE = `${HOME}/issues/7/`;
   const path = `${ONE}comments/`;
   const text = 'Tracked as BUG-12\n\nworksync:acme';
-  const OLD = 'Tracked as BUG-11\n\nworksync:acme';
   const note = (id: number, words: string) => ({ id: String(id), type: 'note', data: { text: words } });
   const listed = (...notes: object[]): Turn => [`GET ${path}`, { headers: LAST, body: notes }];
   const post: Turn = [`POST ${path}`, { status: 201, body: {} }, { text }];
@@ -183,14 +156,6 @@ describe('an issue at Sentry', () => {
       [{ key: reference.key, identifier: 'APP-7', gone: true }],
     ],
     'gets a comment if there is none': [write(), [listed(note(1, 'hello')), post]],
-    'has its comment updated on a later page': [
-      write(),
-      [
-        [`GET ${path}`, { headers: link('100:1:0'), body: [note(1, 'hello')] }],
-        [`GET ${path}?cursor=100:1:0`, { headers: LAST, body: [note(4, OLD)] }],
-        edit,
-      ],
-    ],
     ...Object.fromEntries(
       [403, 404].map((status) => [
         `gets a comment beside the quote of another person, which may not be edited: ${status}`,
@@ -241,13 +206,4 @@ describe('an item', () => {
     expect(itemWith({ assignedTo: 'ada' })).not.toHaveProperty('assignees');
   });
 
-  it('with two contents of one time is fetched, and the fetched one counts', () => {
-    const open = mergeNewest(undefined, itemWith({}), 'poll');
-    if (open.outcome !== 'applied') throw new Error(open.outcome);
-    const resolved = mergeNewest(open.stored, ofHook('issue.resolved'), 'webhook');
-    expect(resolved).toMatchObject({ outcome: 'applied', needsFetch: true, stored: { item: { state: 'done' } } });
-    if (resolved.outcome !== 'applied') throw new Error(resolved.outcome);
-    const fetch = mergeNewest(resolved.stored, itemWith({}), 'fetch');
-    expect(fetch).toMatchObject({ needsFetch: false, stored: { item: { state: 'open' } } });
-  });
 });

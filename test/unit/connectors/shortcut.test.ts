@@ -79,12 +79,6 @@ describe('a story', () => {
       [me, listed(by('me', 'Before\n\nworksync:w:tasks')), ['PUT /stories/318/comments/4', { body: {} }, sent]],
     ],
     'is closed by the first state of type done': [close, [story(), workflow, set(12)]],
-    'is closed by the configured state': [
-      close,
-      [story(), workflow, set(13)],
-      undefined,
-      { completedStatus: 'released' },
-    ],
     'is not closed by a state that is not done': [
       close,
       [story(), workflow],
