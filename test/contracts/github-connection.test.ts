@@ -1,5 +1,4 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
@@ -28,11 +27,6 @@ const URL_OF_HOOK = 'https://sync.example.com/webhooks/acme/api';
 const REPOSITORY = { id: 70100, full_name: 'acme/api', archived: false, fork: false, has_issues: true };
 const REPO = 'GET /repos/acme/api';
 const FIND: Turn = [REPO, { body: REPOSITORY }];
-const WITHOUT_ISSUES: Turn = [REPO, { body: { ...REPOSITORY, has_issues: false } }];
-const fixture = (name: string) =>
-  JSON.parse(
-    readFileSync(new URL(`../../src/connectors/github/fixtures/${name}.json`, import.meta.url), 'utf8'),
-  ) as object;
 const app = {
   id: 4711,
   privateKey: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs1', format: 'pem' }),
@@ -75,12 +69,6 @@ describe('the scope', () => {
   const ALL = 'GET /orgs/acme/repos?type=all&per_page=100';
 
   conversations(PARTY, {
-    'sends no request where every repository is named': [
-      units,
-      [],
-      exactly(['acme/api', '7']),
-      { repositories: ['acme/api', 'acme/web', 7], exclude: ['acme/w*'] },
-    ],
     'asks for a user where no organisation has the name': [
       units,
       [
@@ -193,11 +181,6 @@ describe('issues', () => {
   });
 
   conversations(WITH_ISSUES, {
-    'are reported as switched off where a repository has none': [
-      (connection) => connection.poll(position, signal),
-      [WITHOUT_ISSUES],
-      failing('feature_off', undefined, 'issues of acme/api'),
-    ],
   });
 
   describe('one by one', () => {
@@ -212,14 +195,6 @@ describe('issues', () => {
     const GONE = exactly([expect.objectContaining({ key, identifier: '#13', containerId: '70100', gone: true })]);
 
     conversations(WITH_ISSUES, {
-      'are gone when they were deleted': [
-        fetched,
-        [
-          [NAMED, 410],
-          ['GET /repositories/70100', { body: REPOSITORY }],
-        ],
-        GONE,
-      ],
       'are not gone when they were switched off': [
         fetched,
         [
@@ -256,15 +231,8 @@ describe('history', () => {
     expect(last.next).toBeUndefined();
   });
 
-  const LIST = '/repos/acme/api/pulls?state=all&sort=updated&direction=desc&per_page=100';
-  const link = `${linkTo(`${LIST}&page=2`).link}, ${linkTo(`${LIST}&page=9`, 'last').link}`;
 
   conversations(PARTY, {
-    'tells roughly how many pull requests there are': [
-      (connection) => connection.history({ unit: 'acme/api' }, signal),
-      [[`GET ${LIST}`, { body: [fixture('pulls.get')], headers: { link } }]],
-      { total: 900 },
-    ],
   });
 });
 
@@ -294,12 +262,6 @@ describe('sweep', () => {
       sweep,
       [FIND, [`GET ${list('issues')}`, { body: [issue(1), issue(2, { pull_request: { url: 'x' } })] }]],
       [{ keys: ['github:github.com:issue:880001', pullKey(2)], containers: ['70100'] }],
-      { issues: true },
-    ],
-    'reads the pull requests alone where issues are switched off': [
-      sweep,
-      [WITHOUT_ISSUES, [`GET ${list('pulls')}`, { body: [{ id: 1, number: 2 }] }]],
-      [{ keys: [pullKey(2)] }],
       { issues: true },
     ],
     'counts for nothing where an element cannot be read': [
@@ -346,7 +308,6 @@ describe('hooks', () => {
   const ON = 'webhook 31 is registered';
 
   conversations(PARTY, {
-    'are active': [states, [standing(hook({ last_response: { code: 202, message: 'OK' } }))], is('active', ON)],
     'are active, and their last delivery failed': [
       states,
       [standing(hook({ last_response: { code: 502, message: 'Invalid HTTP Response: 502' } }))],
@@ -357,28 +318,12 @@ describe('hooks', () => {
       [standing(hook({ config: { url: URL_OF_HOOK, content_type: 'form', insecure_ssl: 1 } }))],
       is('active', 'webhook 31 does not send application/json, has no secret, does not verify the certificate'),
     ],
-    'lead elsewhere': [
-      states,
-      [standing(hook({ config: ELSEWHERE }))],
-      is('absent', 'no webhook sends to this address'),
-    ],
     ...Object.fromEntries(
       [403, 404].map((status) => [
         `are unknown where the credential may not read them: ${status}`,
         [states, [[HOOKS_LIST, status]], [{ state: 'unknown', hint: expect.stringContaining('Webhooks') }]] as const,
       ]),
     ),
-    'are searched for on all pages': [
-      states,
-      [
-        [
-          HOOKS_LIST,
-          { body: [hook({ config: ELSEWHERE })], headers: linkTo('/repositories/70100/hooks?per_page=100&page=2') },
-        ],
-        [`${HOOKS_LIST}&page=2`, { body: [hook()] }],
-      ],
-      [{ state: 'active' }],
-    ],
     'are registered where there is none': [
       install,
       [
@@ -427,25 +372,6 @@ describe('hooks', () => {
       ],
       { organizations: ['acme'], repositories: ['acme/api', 'tools/cli', 'acme/x*'] },
     ],
-    'say why GitHub refused some, and the others go on': [
-      install,
-      [
-        standing(),
-        [
-          'POST /repos/acme/api/hooks',
-          { status: 422, body: { message: 'no', errors: [{ message: 'url is not supported' }] } },
-        ],
-        ['GET /repos/acme/web/hooks?per_page=100', 403],
-        ['GET /repos/acme/app/hooks?per_page=100', { body: [] }],
-        ['POST /repos/acme/app/hooks', { status: 201, body: hook() }],
-      ],
-      [
-        { outcome: 'unknown', message: expect.stringContaining('url is not supported') },
-        { subject: 'acme/web', outcome: 'unknown', hint: expect.stringContaining('Webhooks') },
-        { subject: 'acme/app', outcome: 'created' },
-      ],
-      { repositories: ['acme/api', 'acme/web', 'acme/app'] },
-    ],
   });
 
   describe('of an App', () => {
@@ -462,11 +388,6 @@ describe('hooks', () => {
       { ...PARTY, given: { ...PARTY.given, ...AS_APP } },
       {
         'are active': [states, [[CONFIG, { body: hook().config }], about()], is('active', 'the webhook of the App')],
-        'lack an event': [
-          states,
-          [[CONFIG, { body: hook().config }], about(['pull_request'])],
-          is('active', expect.stringContaining('does not send pull_request_review')),
-        ],
         'are a single one, whose address install sets': [
           install,
           [
@@ -541,11 +462,6 @@ describe('redelivery', () => {
         [redeliver, [HOOKS, [LIST, { body: [lost, early] }], again(early.id, status), again(lost.id)], 1] as const,
       ]),
     ),
-    'ends at a limit': [
-      round,
-      [HOOKS, [LIST, { body: [lost] }], again(lost.id, said('You have exceeded a secondary rate limit.', 403))],
-      { requested: 0, failure: { code: 'rate_limited' } },
-    ],
     'of an App authenticates as the App, and ignores deliveries of its other installations': [
       redeliver,
       [
@@ -583,11 +499,6 @@ describe('write-back', () => {
   const text = `Task ENG-1\n\n${marker}`;
   const comment = (id: number, body: string, user = 77) => ({ id, body, user: { id: user } });
   const listed = (...comments: object[]): Turn => [`GET ${COMMENTS}?per_page=100`, { body: comments }];
-  const posts = (reply: Reply | number = { status: 201, body: {} }, body = text): Turn => [
-    `POST ${COMMENTS}`,
-    reply,
-    { body },
-  ];
   const edits: Turn = ['PATCH /repos/acme/api/issues/comments/2', { body: {} }, { body: text }];
   const write =
     (reference = ofPull, words = text, isCorrection = false) =>
@@ -603,19 +514,8 @@ describe('write-back', () => {
       connection.close(reference, signal);
   const ISSUE = '/repos/acme/api/issues/13';
   const DONE = undefined;
-  const pages: Turn[] = [
-    [
-      `GET ${COMMENTS}?per_page=100`,
-      {
-        body: [comment(1, 'Something else')],
-        headers: linkTo('/repositories/70100/issues/13/comments?per_page=100&page=2'),
-      },
-    ],
-    [`GET ${COMMENTS}?per_page=100&page=2`, { body: [comment(2, 'Something else')] }],
-  ];
 
   conversations(PARTY, {
-    'posts the comment where there is none, on all pages': [write(), [FOUND, ME, ...pages, posts()]],
     'updates its own comment': [
       write(),
       [FOUND, ME, listed(comment(1, `> ${text}`, 5), comment(2, `Old\n\n${marker}`), comment(3, text)), edits],
@@ -644,17 +544,6 @@ describe('write-back', () => {
     'recognises its comment by the marker alone with a token that has no user': [
       write(),
       [FOUND, ['GET /user', 403], listed(comment(2, text, 5))],
-    ],
-    'sets the status of a commit, at the present name of the repository': [
-      status,
-      [
-        FOUND,
-        [
-          STATUS,
-          { status: 201, body: {} },
-          { state: 'failure', context: 'worksync/tasks', description: 'linked to no task' },
-        ],
-      ],
     ],
     ...Object.fromEntries(
       (

@@ -164,24 +164,8 @@ describe('history', () => {
 describe('sweep', () => {
   const list = (owner: string, noun: string, more = '') =>
     `GET ${owner}/${noun}?state=all&scope=all&order_by=created_at&sort=asc&per_page=100${more}`;
-  const key = (iid: number) => `gitlab:gitlab.com:5:pull:${iid}`;
 
   conversations(IN_WEB, {
-    'of a project names all its keys, and its number on every page': [
-      async (connection) => {
-        const first = await connection.sweep('acme/web', undefined, signal);
-        return [first, await connection.sweep('acme/web', first.next, signal)];
-      },
-      [
-        [list(PROJECT, 'merge_requests'), page([inProject(5, 'acme/web', 1), inProject(5, 'acme/web', 2)], '2')],
-        [`GET ${PROJECT}`, { body: { id: 5, path_with_namespace: 'acme/web' } }],
-        [list(PROJECT, 'merge_requests', '&page=2'), page([inProject(5, 'acme/web', 3)])],
-      ],
-      exactly([
-        { keys: [key(1), key(2)], containers: ['5'], next: 'next:2' },
-        { keys: [key(3)], containers: ['5'] },
-      ]),
-    ],
     'of a group covers its projects in scope': [
       (connection) => connection.sweep('issues:acme/platform/', undefined, signal),
       [
@@ -209,19 +193,9 @@ describe('an issue', () => {
   const ONE = '/projects/80200/issues/4';
   const is = (state: string): Turn => [`GET ${ONE}`, { body: { ...issue, state } }];
   const put = (reply: Reply): Turn => [`PUT ${ONE}`, reply, { state_event: 'close' }];
-  const fetched = async (connection: Connection) =>
-    itemsIn(BY_NUMBER, await connection.fetch(reference, signal), 'fetch');
   const close = (connection: Connected) => connection.close(reference, signal);
 
   conversations(BY_NUMBER, {
-    'is called gone where the list can be read and lacks it': [
-      fetched,
-      [
-        [`GET ${ONE}`, 404],
-        ['GET /projects/80200/issues?state=all&scope=all&iids[]=4', { body: [] }],
-      ],
-      [{ key, gone: true }],
-    ],
     'is closed once': [close, [is('opened'), put({ body: issue })]],
     'is read, and not closed again, after a closing without an answer': [
       close,
@@ -279,9 +253,7 @@ describe('hooks', () => {
   const ON = { state: 'active', message: 'it is on' };
 
   it.each([
-    [[HOOK], 'active', /^it is on$/],
     [[], 'absent', /no webhook/],
-    [[{ ...HOOK, url: 'https://other.example/x' }], 'absent', /no webhook/],
     [[{ ...HOOK, alert_status: 'disabled' }], 'disabled', /until somebody/],
     [
       [
@@ -316,7 +288,6 @@ describe('hooks', () => {
   ];
   const OFF = { ...HOOK, alert_status: 'disabled' };
   const test = (event: string, reply: Reply): Turn => [`POST ${PROJECT}/hooks/31/test/${event}_events`, reply];
-  const signing = (made: object) => [standing(), post({ signing_token: 'whsec_AAAA' }, made)];
 
   conversations(IN_WEB, {
     'of a group cover all below it': [
@@ -325,36 +296,11 @@ describe('hooks', () => {
       [{ subject: 'project acme/web' }, { subject: 'group acme/platform' }],
       { groups: ['acme/platform'], projects: ['acme/platform/api', 'acme/web'] },
     ],
-    'are read of the projects where groups have none': [
-      states,
-      [
-        hooksOf(GROUP, 404),
-        projects(),
-        hooksOf('/projects/acme%2Fplatform%2Fapi', { body: [HOOK] }),
-        hooksOf('/projects/acme%2Fplatform%2Fdeep%2Ftool', { body: [] }),
-      ],
-      [
-        { subject: 'project acme/platform/api', state: 'active' },
-        { subject: 'project acme/platform/deep/tool', state: 'absent' },
-      ],
-      { groups: ['acme/platform'], projects: undefined },
-    ],
     'are registered where they are absent, with the events that are followed': [
       install(),
       [standing(), post({ ...ISSUES, token: 'a-secret' }, { ...HOOK, ...ISSUES })],
       [{ outcome: 'created', ...ON }],
       { issues: true, confidential: true },
-    ],
-    'say where an older server ignored the signing token': [
-      install('whsec_AAAA'),
-      signing({ ...HOOK, token_present: false }),
-      [
-        {
-          outcome: 'created',
-          message: expect.stringContaining('did not accept a signing token'),
-          hint: expect.any(String),
-        },
-      ],
     ],
     'that are right stay so; the secret is sent again, since nobody can read it': [
       install(),
@@ -460,49 +406,20 @@ describe('a signature', () => {
     return { ...event, 'webhook-id': id, 'webhook-timestamp': String(sentAt), 'webhook-signature': `v1,${digest}` };
   }
   const verify = (headers: Headers, secrets: readonly string[]) => gitlab.verify({ headers, body }, secrets, NOW);
-  const resultOf = async (headers: Headers, secrets: readonly string[]) =>
-    (await failure(verify(headers, secrets)))?.code ?? 'accepted';
   const wrong = signed({ key: OTHER_KEY });
   const withToken = { ...event, 'x-gitlab-token': TOKEN };
-  const [accepted, mismatch] = ['accepted', 'signature_mismatch', 'delivery_malformed'] as const;
+  const MISMATCH = 'signature_mismatch';
 
-  const rows: readonly [of: string, headers: Headers, secrets: readonly string[], outcome: string][] = [
-    ['of now', signed(), [KEY], accepted],
-    [
-      'beside one of another key',
-      { ...signed(), 'webhook-signature': `${wrong['webhook-signature']} ${signed()['webhook-signature']}` },
-      [KEY],
-      accepted,
-    ],
-    ['of 300 s ago', signed({ at: NOW - 300_000 }), [KEY], accepted],
+  it.each<[of: string, headers: Headers, secrets: readonly string[], outcome: string]>([
+    ['of 300 s ago', signed({ at: NOW - 300_000 }), [KEY], 'accepted'],
     ['of 301 s ago', signed({ at: NOW - 301_000 }), [KEY], 'signature_expired'],
-    ['of another key beside the right token', { ...wrong, 'x-gitlab-token': TOKEN }, [KEY, TOKEN], mismatch],
-    ...['whsec_', 'whsec_AA==', 'whsec_not base64', `whsec_${'A'.repeat(28)}`].map(
-      (key): [string, Headers, readonly string[], string] => [
-        `of the weak key ${key}`,
-        signed({ key }),
-        [key],
-        mismatch,
-      ],
-    ),
-    ...['A-secret-token', 'a-secret-token ', 'a-secret', '', KEY].map(
-      (token): [string, Headers, readonly string[], string] => [
-        `replaced by the token "${token}"`,
-        { ...event, 'x-gitlab-token': token },
-        [TOKEN, KEY],
-        mismatch,
-      ],
-    ),
-    ...['Note Hook', 'Something New Hook'].map((name): [string, Headers, readonly string[], string] => [
-      `of the event "${name}"`,
-      { ...withToken, 'x-gitlab-event': name },
-      [TOKEN],
-      accepted,
-    ]),
-  ];
-
-  it.each(rows.map(([of, ...row]) => [of, row[2], row] as const))('%s: %s', async (_, outcome, [headers, secrets]) => {
-    expect(await resultOf(headers, secrets)).toBe(outcome);
+    ['of another key beside the right token', { ...wrong, 'x-gitlab-token': TOKEN }, [KEY, TOKEN], MISMATCH],
+    ['of a weak key', signed({ key: 'whsec_AA==' }), ['whsec_AA=='], MISMATCH],
+    ['replaced by the token', withToken, ['another', TOKEN], 'accepted'],
+    ['replaced by a part of the token', { ...event, 'x-gitlab-token': 'a-secret' }, [TOKEN, KEY], MISMATCH],
+    ['replaced by the signing key as a token', { ...event, 'x-gitlab-token': KEY }, [TOKEN, KEY], MISMATCH],
+  ])('%s is judged', async (_, headers, secrets, outcome) => {
+    expect((await failure(verify(headers, secrets)))?.code ?? 'accepted').toBe(outcome);
   });
 
   it.each<[Headers, string | undefined]>([
@@ -533,12 +450,5 @@ describe('a signature', () => {
     // GitLab signs a repetition anew, with the same id.
     expect(await post(now())).toMatchObject(taken('repeated'));
     expect(await inboxOf(store)).toMatchObject([{ event: 'Merge Request Hook', body: body.toString() }]);
-  });
-
-  it('replaced by a token is accepted once, although the server names no delivery', async () => {
-    const { store, post } = await open();
-    expect([await post(withToken), await post(withToken)]).toMatchObject([taken('new'), taken('repeated')]);
-    expect(await post({ ...withToken, 'x-gitlab-token': 'another' })).toMatchObject({ status: 401 });
-    expect(await inboxOf(store)).toHaveLength(1);
   });
 });

@@ -176,7 +176,6 @@ describe('a refusal', () => {
 
   it.each<[string, Record<string, string>, number]>([
     ['a retry-after before a reset', { date, 'retry-after': '17', 'ratelimit-reset': reset(240) }, 17_000],
-    ['a reset long ago', { date, 'ratelimit-reset': '1' }, 60_000],
   ])('of GitLab with 429 and %s says how long to wait', async (_, headers, retryAfter) => {
     const { connection } = courseOf(gitlab, GITLAB.given, LAB, [[`GET ${MERGES}`, { status: 429, headers }]]);
     expect(await failure(poll(connection))).toMatchObject({ code: 'rate_limited', retryAfter });
@@ -367,15 +366,6 @@ describe('a fetch', () => {
       ],
       failing('not_found'),
     ],
-    'at GitHub says nothing of commits that are not found': [
-      atGithub,
-      [
-        [NAMED, { body: pull(70100) }],
-        [`${NAMED}/commits?per_page=100`, 404],
-      ],
-      exactly(['pulls.get', pull(70100)]),
-      WITH_COMMITS,
-    ],
     'at GitHub fails where the commits may come later': [
       atGithub,
       [
@@ -423,11 +413,6 @@ describe('a fetch', () => {
       [of(404), anywhere('{00000000-0000-0000-0000-000000000000}', 'acme/api')],
       failing('not_found'),
     ],
-    'at Bitbucket follows a repository to another workspace': [
-      atBitbucket,
-      [of(404), anywhere(UUID, 'other/api'), of({ body: request }, 'other')],
-      ['pullrequests.get', {}],
-    ],
   });
 });
 
@@ -462,12 +447,6 @@ describe('a check', () => {
       [supported, {}, { level: 'ok', message: 'none reported' }],
       TOKEN,
     ],
-    'at GitHub accepts a token without a user': [
-      credential,
-      [[USER, said(403, 'Resource not accessible')], repo(), pulls('50')],
-      [supported],
-      TOKEN,
-    ],
     'at GitHub warns of a token that ended': [
       credential,
       [user(ends('2001-01-01 10:00:00 +0100')), repo(), pulls('50')],
@@ -481,11 +460,6 @@ describe('a check', () => {
       check,
       [repo({ full_name: 'acme/gateway' }), pulls('50')],
       [{}, { level: 'warning', message: expect.stringContaining('is called acme/gateway now') }, {}],
-    ],
-    'at GitHub warns of an archive': [
-      check,
-      [repo({ archived: true }), pulls('50')],
-      [{}, { level: 'warning', message: expect.stringContaining('is archived') }, {}],
     ],
   });
 
@@ -518,12 +492,6 @@ describe('a check', () => {
       ofToken('error', 'read_repository'),
       GIVEN,
     ],
-    'at GitLab leaves the proof of an unknown token to the projects': [
-      credential,
-      [[SELF, { status: 404, body: 'Not Found' }], project(), merges()],
-      ofToken('ok', 'token'),
-      GIVEN,
-    ],
   });
 
   const REPOSITORY = (name: string, reply: Reply | number): Turn => [`GET /repositories/acme/${name}?*`, reply];
@@ -534,12 +502,6 @@ describe('a check', () => {
   ];
 
   conversations(BITBUCKET, {
-    'at Bitbucket warns of the token of a person': [
-      credential,
-      [REPOSITORY('api', named('acme/api')), requests()],
-      [{ level: 'warning', message: expect.stringContaining('person') }],
-      { email: 'ada@example.com', apiToken: 'x' },
-    ],
     'at Bitbucket goes on after a repository that cannot be read': [
       subjects,
       [

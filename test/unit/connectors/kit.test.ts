@@ -12,9 +12,7 @@ import {
   type RedeliveryRules,
 } from '../../../src/connectors/kit/redelivery.ts';
 import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../src/connectors/kit/refusal.ts';
-import { NUMBERS, samplesOf, UUIDS } from '../../../src/connectors/kit/sample.ts';
 import {
-  countedPagesOf,
   type ListedPage,
   type ListRequest,
   type Order,
@@ -85,18 +83,11 @@ describe('pages', () => {
     });
   });
 
-  it('countedPagesOf rejects a list that ignores the offset', async () => {
-    let requests = 0;
-    const pages = countedPagesOf('GET /projects', async () => ({ found: [requests++], isLast: false }));
-    await expect(all(pages)).rejects.toMatchObject({ code: 'list_endless' });
-    expect(requests).toBe(1_000);
-  });
 });
 
 describe('payload', () => {
   describe('instant', () => {
     it.each([
-      ['2026-03-02T08:00:00+02:00', '2026-03-02T06:00:00.000Z'],
       ['0000-01-01T00:00:00Z', '0000-01-01T00:00:00Z'],
       ['9999-12-31T23:59:59Z', '9999-12-31T23:59:59Z'],
     ])('reads %s as %s', (text, expected) => expect(instant.parse(text)).toBe(expected));
@@ -146,33 +137,6 @@ describe('payload', () => {
     });
 
   });
-});
-
-describe('sample', () => {
-  const TEAM = '9cfb482a-81e3-4154-b5b9-2c805e70a02d';
-  const bindings = [{ entry: 'acme/api', id: '7', called: 'acme/api-2' }];
-
-  type Place = Parameters<typeof samplesOf>[0]['place'];
-
-  /** The place of a sample event, for a connection with these entries in its scope. */
-  function placeOf(include: readonly string[], place: Place): unknown {
-    const events = samplesOf({
-      scopeOf: () => ({ include, exclude: ['acme/*-old'], archived: false, forks: false }),
-      place,
-      events: { opened: ['an item is opened', 'opened'] },
-      payload: (_, input) => input.place,
-    });
-    return events.opened.payload({}, { at: 0, id: 'd-1', bindings });
-  }
-
-  it('places a sample by an entry: an id, a bound name, or a pattern', () => {
-    expect(placeOf(['12'], { ids: NUMBERS })).toEqual({ id: '12', name: 'worksync-trial' });
-    expect(placeOf([TEAM], { ids: UUIDS, name: 'TRIAL' })).toEqual({ id: TEAM, name: 'TRIAL' });
-    expect(placeOf(['acme/api'], { ids: NUMBERS })).toEqual({ id: '7', name: 'acme/api-2' });
-    const invented = placeOf(['acme/*-old', 'acme/*'], { ids: NUMBERS, name: 'worksync/worksync-trial' });
-    expect(invented).toEqual({ id: '999000001', name: 'acme/worksync-trial' });
-  });
-
 });
 
 describe('rate limit', () => {
@@ -259,15 +223,6 @@ describe('rate limit', () => {
       expect(refusal(budget, 'background')).toBeUndefined();
     });
 
-    it('ignores an answer that another one has overtaken', () => {
-      const { budget, report } = setUp();
-      report(400, 30);
-      report(600, 30);
-      expect(refusal(budget, 'poll')).toBeDefined();
-      report(4_999, 90);
-      expect(refusal(budget, 'background')).toBeUndefined();
-    });
-
     it('ignores headers that are absent, no numbers, or of a server without a limit', () => {
       const { budget } = setUp();
       const good = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '99999999999' };
@@ -341,12 +296,6 @@ describe('the access tokens of a grant', () => {
       expect(await poll(ended, ended, good)).toEqual(['unauthorized', ['Bearer t1', 'Bearer t2'], ['t1']]);
     });
 
-    it('belong to the configured grant, beside which no other credential is accepted', () => {
-      const tokenUrl = expect.stringMatching(/^https:/) as string;
-      expect(connector.oauth?.(options)).toMatchObject({ ...oauth, tokenUrl });
-      for (const other of [{ token: 'abcd' }, { accessToken: 'abcd' }, { apiKey: 'abcd' }])
-        expect(connector.options.safeParse({ ...given, ...other }).success).toBe(false);
-    });
   });
 });
 
@@ -453,8 +402,6 @@ describe('walks', () => {
     });
 
     it.each([
-      ['of two times', [0, 1], '"new"'],
-      ['with one element', [0], '"new"'],
       ['of one time that is over', [5, 5], '"new"'],
       ['of one second that is not over', [0, 0], undefined],
     ])('stores the validator of a first page %s: %s', async (_, ages, kept) => {
