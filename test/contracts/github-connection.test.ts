@@ -419,6 +419,8 @@ describe('redelivery', () => {
     ...more,
   });
   const lost = attempt('lost', 'timed out', 5);
+  /** Beyond what a number holds exactly, as ids of GitHub are. */
+  const LARGE = '3804004623000000001';
   const early = attempt('early', 'timed out', 70);
   const twice = [attempt('twice', 'Invalid HTTP Response: 503', 1), attempt('twice', 'timed out', 6)] as const;
   const again = (id: unknown, reply: Reply | number = 202): Turn => [`POST ${AT}/${String(id)}/attempts`, reply];
@@ -462,6 +464,16 @@ describe('redelivery', () => {
         [redeliver, [HOOKS, [LIST, { body: [lost, early] }], again(early.id, status), again(lost.id)], 1] as const,
       ]),
     ),
+    'reads the failures alone behind the first page': [
+      redeliver,
+      [
+        HOOKS,
+        [LIST, { body: [attempt('fine', 'OK', 1)], headers: linkTo(`${AT}?per_page=100&cursor=v1_1`) }],
+        [LIST.replace('?', '?status=failure&'), { body: JSON.stringify([lost]).replace(/"id":\d+/, `"id":${LARGE}`) }],
+        again(LARGE),
+      ],
+      1,
+    ],
     'of an App authenticates as the App, and ignores deliveries of its other installations': [
       redeliver,
       [

@@ -370,6 +370,18 @@ describe('redelivery', () => {
       [BEFORE, list(failed), ...[3, 4, 5, 6, 7].map((id) => resend(id))],
       5,
     ],
+    'reads the failures alone behind the first page': [
+      redeliver(),
+      [
+        BEFORE,
+        list(page([event(9, '200')], '2')),
+        list(page([event(6, '404')]), 1, 'client_failure'),
+        list(page([event(7, '503')]), 1, 'server_failure'),
+        resend(6),
+        resend(7),
+      ],
+      2,
+    ],
     'stops at a limit': [redeliver(), [BEFORE, list(failed), resend(3), resend(4), resend(5, 429)], 2],
   });
 });

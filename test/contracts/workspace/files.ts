@@ -126,11 +126,8 @@ export function describeFiles(held: { readonly it: Target }): void {
 
   it.each([
     ['another type', 400, { 'content-type': 'image/jpeg' }, BYTES],
-    ['no type', 400, {}, BYTES],
     ['a byte too few', 400, undefined, BYTES.slice(1)],
-    ['no bytes', 400, undefined, new Uint8Array()],
     ['a byte too many', 413, undefined, Uint8Array.of(...BYTES, 0)],
-    ['2 MB too many', 413, undefined, new Uint8Array(2 * MB)],
   ])('W51 refuses %s with %i, and the address can still be used', async (_what, status, headers, bytes) => {
     const given = await ticket();
     const errorCode = status === 413 ? 'payload_too_large' : 'validation_failed';
@@ -140,7 +137,6 @@ export function describeFiles(held: { readonly it: Target }): void {
   });
 
   it.each([
-    ['too few', 400, [BYTES.slice(1)]],
     ['too many', 413, [BYTES, BYTES]],
     ['far too many', 413, Array.from({ length: 50 }, () => new Uint8Array(65_536))],
   ])('W51 the exact size holds without Content-Length too: %s', async (_what, status, pieces) => {
@@ -153,9 +149,7 @@ export function describeFiles(held: { readonly it: Target }): void {
 
   it.each([
     ['image/svg+xml', true],
-    ['image/x-unheard-of', true],
     ['image/png', false],
-    ['video/mp4', false],
   ])('W51 what may hold scripts is served in a sandbox: %s %s', async (contentType, sandboxed) => {
     const { headers } = await download((await uploaded({ contentType })).assetUrl);
     expect(headers.get('content-type')).toBe(contentType);
@@ -169,15 +163,6 @@ export function describeFiles(held: { readonly it: Target }): void {
     const disposition = headers.get('content-disposition')!;
     expect(disposition).toMatch(/^inline; filename\*=UTF-8''[A-Za-z0-9%._~!-]+$/);
     expect(decodeURIComponent(disposition.split("''")[1]!)).toBe(filename);
-  });
-
-  it('W51 equal bytes under two names are two assets', async () => {
-    const [one, other] = [await uploaded({ filename: 'one.png' }), await uploaded({ filename: 'other.png' })];
-    expect(one.assetUrl).not.toBe(other.assetUrl);
-    const dispositions = [await download(one.assetUrl), await download(other.assetUrl)].map(({ headers }) =>
-      headers.get('content-disposition'),
-    );
-    expect(dispositions).toEqual(["inline; filename*=UTF-8''one.png", "inline; filename*=UTF-8''other.png"]);
   });
 
   it('W71 405 for another method on both addresses', async () => {

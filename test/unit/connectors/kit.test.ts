@@ -416,7 +416,7 @@ describe('redelivery', () => {
   const DAY = 86_400_000;
   const RULES: RedeliveryRules = {
     ...{ mostAttempts: 3, mostOfHook: 5, mostAtOnce: 8, keptFor: 3 * DAY },
-    ...{ queries: { newest: 'newest', failed: [] }, pageSize: 100, mostPages: { failed: 1, all: 1 } },
+    ...{ queries: { newest: 'newest', failed: ['failed'] }, pageSize: 100, mostPages: { failed: 1, all: 2 } },
     floorOf: (last) => last,
   };
 
@@ -486,6 +486,25 @@ describe('redelivery', () => {
       expect(cursor.length).toBeLessThan(60_000);
       expect(cut).toMatch(/more than 500/);
     });
+  });
+
+  it.each([
+    ['the first page reaches the last round', '1', 'refused', ['newest']],
+    ['it does not', '9', 'refused', ['newest', 'failed']],
+    ['an attempt beyond it may have got no answer', '9', 'unanswered', ['newest', 'failed', 'older', 'older']],
+  ] as const)('reads no more than it needs if %s', async (_, attempt, result, expected) => {
+    const queries: string[] = [];
+    const list: HookDeliveries = {
+      name: 'a',
+      async list(query) {
+        queries.push(query);
+        const attempts = query === 'newest' ? [{ ...failed('x', attempt), result }] : [];
+        return { attempts, next: query === 'failed' ? undefined : 'older' };
+      },
+      resend: async () => 'requested',
+    };
+    await round(async () => [list], JSON.stringify([{ name: 'a', upTo: 5, open: [] }]), 0);
+    expect(queries).toEqual(expected);
   });
 
   describe('a round that fails', () => {
