@@ -180,8 +180,6 @@ describe('issues', () => {
     ]);
   });
 
-  conversations(WITH_ISSUES, {
-  });
 
   describe('one by one', () => {
     const key = 'github:github.com:issue:880013';
@@ -232,8 +230,6 @@ describe('history', () => {
   });
 
 
-  conversations(PARTY, {
-  });
 });
 
 describe('sweep', () => {

@@ -8,7 +8,7 @@ import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-cl
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { PollMirror } from '../../support/harness/poll-mirror.ts';
-import { courseOf, type Reply } from '../../support/vendors/course.ts';
+import { courseOf } from '../../support/vendors/course.ts';
 import { bitbucketVendor } from '../../support/vendors/provider-servers/bitbucket.ts';
 import { githubTracker } from '../../support/vendors/provider-servers/github.ts';
 import { gitlabVendor } from '../../support/vendors/provider-servers/gitlab.ts';
@@ -219,78 +219,30 @@ describe.each(LIST_MODELS)('walks over the list of $name', (model) => {
   });
 });
 
-const PULLS = 'https://api.github.com/repos/acme/api/pulls';
-const MERGES = 'https://gitlab.com/api/v4/projects/acme%2Fapi/merge_requests';
-const REQUESTS = 'https://api.bitbucket.org/2.0/repositories/acme/api/pullrequests';
-const link = (url: unknown): Reply => ({ headers: { link: `<${String(url)}>; rel="next"` }, body: [] });
-const plain = (page: string): Reply => ({ headers: { 'x-next-page': page }, body: [] });
-const next = (url: unknown): Reply => ({ body: { values: [], next: url } });
-
-/** Links to other hosts and other paths, and links back. */
-const wrongLinks = (url: string, other: string) => [
-  `${url.replace(/\/\/[^/]+/, '//evil.example')}?page=3`,
-  `${url.replace(/\/\/[^/]+/, '$&.evil.example')}?page=3`,
-  `${url.replace('https:', 'http:')}?page=3`,
-  `${other}?page=3`,
-  `${url}/../../../../../../user?page=3`,
-  `${url}/%2e%2e/keys?page=3`,
-  `${url}?page=2`,
-  url,
-  '',
-];
-
-describe.each([
-  {
-    ...{ ...GITHUB, unit: 'acme/api', options: { repositories: ['acme/api'] } },
-    page: 'next:2',
-    taken: [`${PULLS}?page=3`, 'https://api.github.com/repositories/70100/pulls?page=3'].map((url) => [
-      link(url),
-      'next:3',
-    ]),
-    refused: [
-      ...wrongLinks(PULLS, 'https://api.github.com/repos/acme/other/pulls'),
-      'https://api.github.com/repos/acme/api/issues?page=3',
-    ].map(link),
-  },
-  {
-    ...{ ...GITLAB, unit: 'acme/api', options: { projects: ['acme/api'] } },
-    page: 'next:2',
-    taken: [
-      [link(`${MERGES}?page=3`), 'next:3'],
-      [{ ...plain('3'), headers: { ...link('https://evil.example/?page=9').headers, 'x-next-page': '3' } }, 'next:3'],
-      [plain(''), undefined],
-    ],
-    refused: [
-      ...[
-        ...wrongLinks(MERGES, 'https://gitlab.com/api/v4/projects/acme%2Fother/merge_requests'),
-        'https://gitlab.com/api/v4/projects/80200/issues?page=3',
-      ].map(link),
-    ],
-  },
-  {
-    ...{ ...BITBUCKET, unit: 'acme/api', options: { repositories: ['acme/api'] } },
-    page: 'link:page=2',
-    taken: ['page=3', 'q=a%20%3E%20b&page=3', 'ctx=abc%2B'].map((query) => [
-      next(`${REQUESTS}?${query}`),
-      `link:${query}`,
-    ]),
-    refused: [
-      ...wrongLinks(REQUESTS, 'https://api.bitbucket.org/2.0/repositories/acme/other/pullrequests'),
-    ].map(next),
-  },
-])('the next page of $name', ({ connector, options, unit, page, taken, refused }) => {
-  const position = { unit, watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-02T00:00:00Z' };
-  const pollWith = (at: string, reply?: Reply) => {
-    const { connection } = courseOf(connector, options, 'https://', reply ? [['*', reply]] : []);
-    return connection.poll({ ...position, page: at }, new AbortController().signal);
+describe('the next page of a list', () => {
+  const PULLS = 'https://api.github.com/repos/acme/api/pulls';
+  const position = { unit: 'acme/api', watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-02T00:00:00Z' };
+  const pollWith = (url: string) => {
+    const reply = { headers: { link: `<${url}>; rel="next"` }, body: [] };
+    const { connection } = courseOf(github, { repositories: ['acme/api'] }, 'https://', [['*', reply]]);
+    return connection.poll({ ...position, page: 'next:2' }, new AbortController().signal);
   };
 
-  it.each(taken as [Reply, string | undefined][])('is read from %j', async (reply, expected) => {
-    expect(await pollWith(page, reply)).toMatchObject({ outcome: 'page', next: expected });
+  it.each([PULLS, 'https://api.github.com/repositories/70100/pulls'])('is read from %s', async (url) => {
+    expect(await pollWith(`${url}?page=3`)).toMatchObject({ outcome: 'page', next: 'next:3' });
   });
 
-  it.each(refused)('is rejected from %j', async (reply) => {
-    await expect(pollWith(page, reply)).rejects.toMatchObject({ code: 'answer_malformed' });
+  it.each([
+    `${PULLS.replace(/\/\/[^/]+/, '$&.evil.example')}?page=3`,
+    `${PULLS.replace(/\/\/[^/]+/, '$&@evil.example')}?page=3`,
+    `${PULLS.replace('https:', 'http:')}?page=3`,
+    'https://api.github.com/repos/acme/other/pulls?page=3',
+    'https://api.github.com/repos/acme/api/issues?page=3',
+    `${PULLS}/../../../../../../user?page=3`,
+    `${PULLS}?page=2`,
+    `${PULLS}?page=x`,
+    '',
+  ])('is rejected from %j [A4]', async (url) => {
+    await expect(pollWith(url)).rejects.toMatchObject({ code: 'answer_malformed' });
   });
-
 });
