@@ -84,16 +84,6 @@ export function describeFiles(held: { readonly it: Target }): void {
     expect([early.status, await early.json()]).toMatchObject([404, failure(404, 'not_found').body]);
   });
 
-  it('W36 an asset has an ETag; If-None-Match answers 304 without a body', async () => {
-    const { assetUrl } = await uploaded();
-    const first = await download(assetUrl);
-    const etag = first.headers.get('etag')!;
-    await first.arrayBuffer();
-    const again = await download(assetUrl, { 'if-none-match': `"other", ${etag}` });
-    expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
-    expect((await download(assetUrl, { 'if-none-match': '"other"' })).status).toBe(200);
-  });
-
   it('W51 used once: of ten concurrent uploads one is taken, then 403, and the first bytes stay', async () => {
     const given = await ticket();
     const replies = await Promise.all(Array.from({ length: 10 }, () => put(given)));
@@ -165,18 +155,6 @@ export function describeFiles(held: { readonly it: Target }): void {
     expect(decodeURIComponent(disposition.split("''")[1]!)).toBe(filename);
   });
 
-  it('W71 405 for another method on both addresses', async () => {
-    const { uploadUrl, assetUrl } = await ticket();
-    const headers = { authorization: `Bearer ${held.it.token}` };
-    for (const [url, allow] of [
-      [uploadUrl, 'PUT'],
-      [assetUrl, 'GET'],
-    ]) {
-      const response = await fetch(url, { method: 'POST', headers });
-      expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
-      expect(await response.json()).toMatchObject(failure(405, 'method_not_allowed').body);
-    }
-  });
 }
 
 /** Sends bytes as the ticket says: no bearer, no version. */

@@ -186,19 +186,6 @@ export function describeDeliveries(): void {
     expect(new Set(events.map(({ id }) => id)).size).toBe(TYPES.length);
   });
 
-  it('W65 a subscription gets the types it names; each has its own secret', async () => {
-    const { receiver, bug, call, subscribe, hook } = await subscribed({ events: ['task.updated'] });
-    const all = await subscribe({ url: `${receiver.url}/all` });
-    const task = await bug();
-    await call('PUT', `/tasks/${task.taskId}`, { status: 'review' });
-    const received = await receiver.count(3);
-    const at = (path: string) => received.filter((one) => one.path === path);
-    expect(at('/hook').map(({ event }) => event.type)).toEqual(['task.updated']);
-    expect(at('/all').map(({ event }) => event.type)).toEqual(['task.created', 'task.updated']);
-    for (const { headers, body } of at('/hook')) verifyWorkspaceWebhook(headers, body, { secret: hook.secret });
-    for (const { headers, body } of at('/all')) verifyWorkspaceWebhook(headers, body, { secret: all.secret });
-  });
-
   it('W65 one retry at once, then after 1 and 5 minutes, then it stops; the id stays the same', async () => {
     const { receiver, bug, clock, shown, until } = await subscribed();
     receiver.answer(500);

@@ -123,12 +123,6 @@ describe.each([
     expect(await poll(connection)).toMatchObject({ outcome: 'page' });
   });
 
-  it('is not followed twice', async () => {
-    const course: Turn[] = [list, byId].map((path) => [`GET ${path}`, moved(target)]);
-    const { connection } = courseOf(connector, given, origin, course);
-    expect((await failure(poll(connection)))?.code).toBe('refused');
-  });
-
   it.each([
     target.replace(/\/\/[^/]+/, '//evil.example'),
     target.replace(/\/\/[^/]+/, '$&.evil.example'),
@@ -213,18 +207,8 @@ describe('a refusal', () => {
     ],
   });
 
-  const atGitlab = (body: unknown, headers?: Record<string, string>): Turn[] => [
-    [`GET ${MERGES}`, { status: 403, body, ...(headers && { headers }) }],
-    ['GET /projects/acme%2Fapi', 403],
-  ];
-  const words = (end: string) => expect.objectContaining({ code: 'forbidden', message: expect.stringContaining(end) });
 
   conversations(GITLAB, {
-    'of GitLab for a lacking right is no limit': [
-      poll,
-      atGitlab({ error: 'insufficient_scope', scope: 'api' }, { 'ratelimit-remaining': '0' }),
-      words('(insufficient_scope)'),
-    ],
   });
 
   const atBitbucket = (status: number, message: unknown): Turn[] => [
@@ -290,11 +274,6 @@ describe('a GitHub App', () => {
   });
 
   conversations(party(github, { ...GITHUB.given, app }, HUB), {
-    "repeats no request where GitHub's clock agrees with ours": [
-      poll,
-      [[MINT, { status: 401, headers: { date: 'Mon, 05 Jan 2026 09:00:20 GMT' } }]],
-      failing('unauthorized'),
-    ],
     "counts the life of a token by GitHub's clock": [
       async (connection) => [await poll(connection), await poll(connection)],
       [mint('one', 'Mon, 05 Jan 2026 06:00:00 GMT'), LIST, LIST],
@@ -366,15 +345,6 @@ describe('a fetch', () => {
       ],
       failing('not_found'),
     ],
-    'at GitHub fails where the commits may come later': [
-      atGithub,
-      [
-        [NAMED, { body: pull(70100) }],
-        [`${NAMED}/commits?per_page=100`, 502],
-      ],
-      failing('server_failed'),
-      WITH_COMMITS,
-    ],
   });
 
   const atGitlab = fetched({ projectId: '80200', iid: '12' });
@@ -429,7 +399,6 @@ describe('a check', () => {
   const credential = async (connection: Connection) =>
     (await check(connection)).filter(({ subject }) => subject === 'credential');
   const TOKEN = { token: 'ghp_x' };
-  const supported = { level: 'warning', hint: expect.stringContaining('One GitHub App') };
 
   conversations(GITHUB, {
     'at GitHub says what going without a credential costs': [
@@ -440,12 +409,6 @@ describe('a check', () => {
         { level: 'ok', subject: 'acme/api' },
         { level: 'warning', subject: 'rate limit', message: '3 of 60 requests left in this hour' },
       ],
-    ],
-    'at GitHub recommends an App instead of a token': [
-      check,
-      [user(), repo(), pulls('0', '0')],
-      [supported, {}, { level: 'ok', message: 'none reported' }],
-      TOKEN,
     ],
     'at GitHub warns of a token that ended': [
       credential,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { AccessTokens, Connector, PollPage, PollPosition } from '../../../src/connectors/connector.ts';
+import type { AccessTokens, Connector, PollPosition } from '../../../src/connectors/connector.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
 import { createListing, createMemory } from '../../../src/connectors/kit/cached-reads.ts';
 import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
@@ -12,13 +12,7 @@ import {
   type RedeliveryRules,
 } from '../../../src/connectors/kit/redelivery.ts';
 import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../src/connectors/kit/refusal.ts';
-import {
-  type ListedPage,
-  type ListRequest,
-  type Order,
-  pagesOf,
-  pollPage,
-} from '../../../src/connectors/kit/walk.ts';
+import { pagesOf, pollPage, type WalkableList } from '../../../src/connectors/kit/walk.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { HttpAnswer, HttpRequest } from '../../../src/platform/http/http-client.ts';
@@ -332,82 +326,45 @@ describe('messages of commits', () => {
 
 });
 
-describe('walks', () => {
-  const MINUTE = 60_000;
+describe('a page of a walk', () => {
   const NOW = Date.parse('2026-03-01T12:00:00Z');
-  const { signal } = new AbortController();
-
-  interface ListedAges {
-    /** When each element of the page was changed, in minutes before now. */ readonly ages?: readonly number[];
-    readonly next?: string;
-    /** How far the provider's clock is ahead of ours, milliseconds; absent: the answer has no date. */
-    readonly ahead?: number;
-    readonly etag?: string;
-    readonly isUnchanged?: boolean;
-  }
-
-  /** A list with one page, and the requests for it. */
-  function walkOver({ ages = [], next, ahead, etag, isUnchanged }: ListedAges, order: Order = 'since') {
-    const requests: ListRequest[] = [];
-    const headers: Record<string, string> = etag === undefined ? {} : { etag };
-    if (ahead !== undefined) headers['date'] = new Date(NOW + ahead).toUTCString();
-    const listed: ListedPage = {
-      found: ages.map((age) => NOW - age * MINUTE),
-      next,
-      answer: { headers },
-      ...(isUnchanged && { isUnchanged }),
-    };
-    return {
-      requests,
-      walk: {
-        order,
-        isConditional: true,
-        list: async (request: ListRequest) => {
-          requests.push(request);
-          return listed;
-        },
-        changedAt: (element: unknown) => element as number,
-        serialize: async (found: readonly unknown[]) => ({ event: 'list', body: Buffer.from(JSON.stringify(found)) }),
-      },
-    };
-  }
-
+  const HOUR = 3_600_000;
   const FIRST: PollPosition = { unit: 'acme/api', startedAt: new Date(NOW).toISOString() };
-  const LATER: PollPosition = { ...FIRST, watermark: new Date(NOW - 60 * MINUTE).toISOString(), etag: '"kept"' };
+  const LATER: PollPosition = { ...FIRST, watermark: new Date(NOW - HOUR).toISOString() };
+  const dated = (ahead: number) => ({ date: new Date(NOW + ahead).toUTCString() });
 
-  function pageOf(page: PollPage) {
+  /** Reads a page whose elements were changed so long after now. The watermark counts from now too. */
+  async function read(position: PollPosition, changes: readonly number[], headers: Record<string, string>) {
+    const walk: WalkableList = {
+      order: 'since',
+      isConditional: true,
+      list: async () => ({ found: changes, next: undefined, answer: { headers: { ...headers, etag: '"new"' } } }),
+      changedAt: (change) => NOW + (change as number),
+      serialize: async () => ({ event: 'list', body: Buffer.alloc(0) }),
+    };
+    const page = await pollPage(walk, position, new AbortController().signal);
     if (page.outcome !== 'page') throw new Error(page.outcome);
-    const ages = (JSON.parse(page.body.toString()) as number[]).map((time) => (NOW - time) / MINUTE);
-    return { ...page, ages };
+    return { watermark: Date.parse(page.newest ?? '') - NOW, etag: page.etag };
   }
 
-  describe('the first walk', () => {
-    it.each([
-      ['on time', 0, 0],
-      ['ahead of ours by an hour', 60 * MINUTE, 0],
-      ['behind ours by an hour', -60 * MINUTE, -60 * MINUTE],
-      ['not shown', undefined, -10 * MINUTE],
-    ])('sets the watermark to its beginning even on an empty page; clock %s', async (_, ahead, start) => {
-      const { walk } = walkOver(ahead === undefined ? {} : { ahead });
-      const { newest } = pageOf(await pollPage(walk, FIRST, signal));
-      expect(Date.parse(newest ?? '')).toBe(NOW + start);
-    });
-
+  it.each([
+    ['on time', dated(0), 0],
+    ['ahead of ours by an hour', dated(HOUR), 0],
+    ['behind ours by an hour', dated(-HOUR), -HOUR],
+    ['not shown', {}, -HOUR / 6],
+  ])('of the first walk sets the watermark to its beginning, with a clock that is %s', async (_, headers, start) => {
+    expect((await read(FIRST, [], headers)).watermark).toBe(start);
   });
 
-  describe('a later walk', () => {
-    it("does not move the watermark ahead of the provider's clock", async () => {
-      const { walk } = walkOver({ ages: [-24 * 60, 5], ahead: 0 });
-      expect(pageOf(await pollPage(walk, LATER, signal)).newest).toBe(new Date(NOW).toISOString());
-    });
+  it("does not move the watermark ahead of the provider's clock", async () => {
+    expect((await read(LATER, [24 * HOUR, -1_000], dated(0))).watermark).toBe(0);
+  });
 
-    it.each([
-      ['of one time that is over', [5, 5], '"new"'],
-      ['of one second that is not over', [0, 0], undefined],
-    ])('stores the validator of a first page %s: %s', async (_, ages, kept) => {
-      const { walk } = walkOver({ ages, ahead: 0, etag: '"new"' });
-      expect(pageOf(await pollPage(walk, LATER, signal)).etag).toBe(kept);
-    });
+  it.each([
+    ['of one time that is over', [-5_000, -5_000], '"new"'],
+    ['of one second that is not over', [0, 0], undefined],
+  ])('%s has the validator %s', async (_, changes, etag) => {
+    expect((await read(LATER, changes, dated(0))).etag).toBe(etag);
   });
 });
 
