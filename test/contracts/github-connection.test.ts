@@ -180,7 +180,6 @@ describe('issues', () => {
     ]);
   });
 
-
   describe('one by one', () => {
     const key = 'github:github.com:issue:880013';
     const locator = { repoId: '70100', repository: 'acme/api', number: '13', id: '880013' };
@@ -211,25 +210,7 @@ describe('issues', () => {
         GONE,
       ],
     });
-
   });
-});
-
-describe('history', () => {
-  it('has the issues too', async () => {
-    const list = '/repos/acme/api/issues?state=all&sort=updated&direction=desc&per_page=100&since=2026-01-01T00:00:00Z';
-    const first = { body: [issue(1), issue(2, { pull_request: {} })], headers: linkTo(`${list}&page=2`) };
-    const second = { body: [issue(3, { state: 'closed' })] };
-    const { connection } = connect([FIND, [`GET ${list}`, first], [`GET ${list}&page=2`, second]], { issues: true });
-    const position = { unit: 'issues:acme/api', since: '2026-01-01T00:00:00.250Z' };
-    const read = await connection.history(position, signal);
-    expect(itemsIn(WITH_ISSUES, read)).toMatchObject([{ identifier: '#1', state: 'open' }]);
-    const last = await connection.history({ ...position, page: read.next as string }, signal);
-    expect(itemsIn(WITH_ISSUES, last)).toMatchObject([{ identifier: '#3', state: 'done' }]);
-    expect(last.next).toBeUndefined();
-  });
-
-
 });
 
 describe('sweep', () => {
@@ -292,7 +273,6 @@ const hook = (more: object = {}) => ({
   config: { url: URL_OF_HOOK, content_type: 'json', insecure_ssl: '0', secret: '********' },
   ...more,
 });
-const ELSEWHERE = { ...hook().config, url: 'https://elsewhere.example' };
 const HOOKS_LIST = 'GET /repos/acme/api/hooks?per_page=100';
 
 describe('hooks', () => {
@@ -301,14 +281,8 @@ describe('hooks', () => {
   const standing = (...hooks: object[]): Turn => [HOOKS_LIST, { body: hooks }];
   const wanted = { url: URL_OF_HOOK, content_type: 'json', insecure_ssl: '0', secret: 's3cret' };
   const is = (state: string, message: string) => [{ subject: 'acme/api', state, message }];
-  const ON = 'webhook 31 is registered';
 
   conversations(PARTY, {
-    'are active, and their last delivery failed': [
-      states,
-      [standing(hook({ last_response: { code: 502, message: 'Invalid HTTP Response: 502' } }))],
-      is('active', `${ON}; its last delivery was answered with 502 Invalid HTTP Response: 502`),
-    ],
     'have flaws': [
       states,
       [standing(hook({ config: { url: URL_OF_HOOK, content_type: 'form', insecure_ssl: 1 } }))],
@@ -347,7 +321,6 @@ describe('hooks', () => {
             { active: false, events: ['push'] },
             ['push', ...EVENTS],
           ],
-          ['they are told the secret again', 'unchanged', {}, EVENTS],
         ] as const
       ).map(([name, outcome, present, events]) => {
         const sent = { active: true, events: events.toSorted((a, b) => a.localeCompare(b)), config: wanted };
@@ -384,16 +357,6 @@ describe('hooks', () => {
       { ...PARTY, given: { ...PARTY.given, ...AS_APP } },
       {
         'are active': [states, [[CONFIG, { body: hook().config }], about()], is('active', 'the webhook of the App')],
-        'are a single one, whose address install sets': [
-          install,
-          [
-            [CONFIG, { body: ELSEWHERE }],
-            ['PATCH /app/hook/config', { body: hook().config }, wanted],
-            [CONFIG, { body: hook().config }],
-            about(),
-          ],
-          [{ outcome: 'updated', state: 'active' }],
-        ],
       },
     );
   });
@@ -549,10 +512,6 @@ describe('write-back', () => {
       DONE,
       AS_APP,
     ],
-    'recognises its comment by the marker alone with a token that has no user': [
-      write(),
-      [FOUND, ['GET /user', 403], listed(comment(2, text, 5))],
-    ],
     ...Object.fromEntries(
       (
         [
@@ -591,5 +550,4 @@ describe('write-back', () => {
       }),
     ],
   });
-
 });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
-import type { ItemReference, PullRequest } from '../../src/model/item.ts';
+import type { ItemReference } from '../../src/model/item.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 import {
   conversations,
@@ -63,7 +63,6 @@ const projects = (number = 1, reply: Reply = { body: PROJECTS }): Turn => [
 describe('units', () => {
   it.each([
     [{ projects: ['acme/web', 7] }, ['acme/web', '7']],
-    [{ groups: ['acme/platform'] }, ['acme/platform/']],
     [{ groups: ['acme', 'acme/platform', 'other'] }, ['acme/', 'other/']],
     [
       { projects: ['acme/web'], groups: ['team'], issues: true },
@@ -121,42 +120,6 @@ describe('a group', () => {
       [[changed('issues'), { body: [inProject(1, 'acme/platform/api', 4, issue)] }]],
       exactly(['acme/platform/api #4']),
       { forks: true, issues: true },
-    ],
-  });
-
-});
-
-describe('history', () => {
-  const list = (noun: string, more = '') =>
-    `GET ${PROJECT}/${noun}?state=all&scope=all&order_by=updated_at&sort=desc&per_page=100${more}`;
-  const since = '2025-01-01T00:00:00Z';
-  const SINCE = '&updated_after=2025-01-01T00:00:00.000Z';
-
-  conversations(IN_WEB, {
-    'walks from the newest to the end, and tells how much there is': [
-      async (connection) => {
-        const first = await connection.history({ unit: 'acme/web', since }, signal);
-        const last = await connection.history({ unit: 'acme/web', since, page: first.next! }, signal);
-        const items = itemsIn(IN_WEB, first, 'poll').map((item) => item as PullRequest);
-        const facts = items.map(({ defaultBranch, isPublic }) => ({ defaultBranch, isPublic }));
-        return [{ ...first, facts }, last.next ?? 'the end'];
-      },
-      [
-        [list('merge_requests', SINCE), page([inProject(1, 'acme/web', 2)], '2', { 'x-total': '5' })],
-        // Once a day.
-        [
-          `GET ${PROJECT}`,
-          { body: { id: 1, path_with_namespace: 'acme/web', default_branch: 'trunk', visibility: 'public' } },
-        ],
-        [list('merge_requests', `${SINCE}&page=2`), page([inProject(1, 'acme/web', 1)], '', { 'x-total': '5' })],
-      ],
-      [
-        {
-          ...{ event: 'merge_requests.list', total: 5, next: 'next:2' },
-          facts: [{ defaultBranch: 'trunk', isPublic: true }],
-        },
-        'the end',
-      ],
     ],
   });
 });
@@ -264,7 +227,6 @@ describe('hooks', () => {
       /^it is on$/,
     ],
     [[{ ...HOOK, merge_requests_events: false }], 'active', /does not send merge_requests_events/],
-    [[{ ...HOOK, token_present: false }], 'active', /no secret/],
   ])('%j is %s', async (present, state, message) => {
     const [told] = await states(courseOf(gitlab, IN_WEB.given, ORIGIN, [standing(...present)]).connection);
     expect(told).toMatchObject({ subject: 'project acme/web', state, message: expect.stringMatching(message) });
@@ -301,11 +263,6 @@ describe('hooks', () => {
       [standing(), post({ ...ISSUES, token: 'a-secret' }, { ...HOOK, ...ISSUES })],
       [{ outcome: 'created', ...ON }],
       { issues: true, confidential: true },
-    ],
-    'that are right stay so; the secret is sent again, since nobody can read it': [
-      install(),
-      [standing(HOOK), put()],
-      [{ outcome: 'unchanged', state: 'active' }],
     ],
     'that were switched off are switched on by a test that succeeds': [
       install(),
@@ -364,11 +321,6 @@ describe('redelivery', () => {
         resend(9),
       ],
       2,
-    ],
-    'asks for five at once, since GitLab takes no more in a minute': [
-      redeliver(),
-      [BEFORE, list(failed), ...[3, 4, 5, 6, 7].map((id) => resend(id))],
-      5,
     ],
     'reads the failures alone behind the first page': [
       redeliver(),

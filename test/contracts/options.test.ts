@@ -196,5 +196,4 @@ describe('the shortest poll', () => {
   ])('of $id with %j and %i repositories is %i ms', (connector, given, count, expected) => {
     expect(shortest(connector, given, count)).toBe(expected);
   });
-
 });

@@ -163,10 +163,7 @@ const OCTOKIT = octokitExamples();
 const FOLDERS = new URL('../../src/connectors/', import.meta.url).pathname;
 
 function payloadsOf(id: string): readonly Payload[] {
-  return [
-    ...(id === 'github' ? OCTOKIT : []),
-    ...filesIn(join(FOLDERS, id, 'fixtures')),
-  ];
+  return [...(id === 'github' ? OCTOKIT : []), ...filesIn(join(FOLDERS, id, 'fixtures'))];
 }
 
 /** As `worksync translate` does it. */

@@ -101,7 +101,9 @@ async function ask(method: string, path: string, body?: object): Promise<Record<
 
 async function make(project: string, subject: string, more: object = {}): Promise<number> {
   const description = `h3. ${subject}\n\nA *bold* word and @code@.`;
-  const { issue } = await ask('POST', '/issues.json', { issue: { project_id: project, subject, description, ...more } });
+  const { issue } = await ask('POST', '/issues.json', {
+    issue: { project_id: project, subject, description, ...more },
+  });
   return here(issue).id;
 }
 

@@ -153,7 +153,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(await list(`title=${given.title}`)).toEqual([made.documentId]);
       expect((await put(made.documentId, { title: 'x', content: '' })).body.status).toBe('completed');
     });
-
   });
 
   describe('W49 PATCH a document', () => {
@@ -221,7 +220,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
     expect(await call('DELETE', path)).toMatchObject({ status: 204, text: '' });
     for (const method of ['GET', 'DELETE']) await expectRefused(call(method, path), 404);
   });
-
 }
 
 export function describeTaskDocuments(held: { readonly it: Target }): void {
@@ -267,6 +265,5 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       expect([await listed(one), await listed(other)]).toEqual([[], [documentId]]);
       await expectRefused(call('DELETE', one, `/${documentId}`), 404);
     });
-
   });
 }

@@ -154,7 +154,6 @@ export function describeFiles(held: { readonly it: Target }): void {
     expect(disposition).toMatch(/^inline; filename\*=UTF-8''[A-Za-z0-9%._~!-]+$/);
     expect(decodeURIComponent(disposition.split("''")[1]!)).toBe(filename);
   });
-
 }
 
 /** Sends bytes as the ticket says: no bearer, no version. */

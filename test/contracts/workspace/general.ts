@@ -172,7 +172,6 @@ export function describeGeneral(held: { readonly it: Target }): void {
     it('W11 413 for a body over 1 MiB', async () => {
       await expectRefused(call('POST', BUGS, { body: { title: 'x', description: 'y'.repeat(1_048_576) } }), 413);
     });
-
   });
 
   describe('W9 conditional requests, W10 pages', () => {

@@ -127,7 +127,6 @@ export function describePullRequests(held: { readonly it: Target }): void {
       const merged = await call('PATCH', { provider, repoId, identifier, state: 'merged' });
       expect(merged.body).toMatchObject({ state: 'merged', mergedAt: TIME });
     });
-
   });
 
   describe('W60 Bitbucket', () => {

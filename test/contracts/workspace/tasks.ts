@@ -61,7 +61,6 @@ export function describeTasks(held: { readonly it: Target }): void {
     ])('W28, W32, W33, W34, W35, W67 400 for %s', async (_what, fields) => {
       await expectRefused(call('POST', `/${path}`, { title: 'x', ...fields }), 400);
     });
-
   });
 
   describe('W36 GET tasks', () => {
@@ -160,7 +159,6 @@ export function describeTasks(held: { readonly it: Target }): void {
       await expectRefused(write('second'), 412, 'precondition_failed');
       expect((await call('GET', `/tasks/${taskId}`)).body.title).toBe('first');
     });
-
   });
 }
 

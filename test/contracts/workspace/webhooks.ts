@@ -148,7 +148,8 @@ export function describeDeliveries(): void {
     await bug();
     const { headers, body } = (await receiver.count(1))[0]!;
     const { secret, key } = hook;
-    const check = (...given: Parameters<typeof verifyWorkspaceWebhook>) => expect(() => verifyWorkspaceWebhook(...given));
+    const check = (...given: Parameters<typeof verifyWorkspaceWebhook>) =>
+      expect(() => verifyWorkspaceWebhook(...given));
     const code = (name: string) => expect.objectContaining({ code: name });
     for (const proof of [{ secret }, { key }]) check(headers, body, proof).not.toThrow();
     check(headers, Buffer.concat([body, Buffer.from(' ')]), { secret }).toThrow(code('signature_mismatch'));

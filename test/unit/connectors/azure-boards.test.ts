@@ -169,7 +169,6 @@ describe('lists', () => {
       failing('answer_malformed'),
     ],
   });
-
 });
 
 describe('a comment', () => {
@@ -224,7 +223,6 @@ describe('closing', () => {
     'sets the first completed state': [close, [...active, set('Closed')]],
     'is a conflict if the item has changed': [close, [...active, set('Closed', 412)], failing('conflict')],
   });
-
 });
 
 describe('service hooks', () => {
@@ -262,8 +260,16 @@ describe('service hooks', () => {
     'are active': [read, list(standing()), is('active')],
     'are disabled if one is switched off': [read, list(standing(off)), is('disabled')],
     'are absent if one is missing': [read, list(standing().slice(0, 4)), is('absent')],
-    'are absent in another project': [read, list(standing(() => ({ publisherInputs: { projectId: OTHER } }))), is('absent')],
-    'are absent if they send elsewhere': [read, list(standing(() => ({ consumerInputs: { url: ORIGIN } }))), is('absent')],
+    'are absent in another project': [
+      read,
+      list(standing(() => ({ publisherInputs: { projectId: OTHER } }))),
+      is('absent'),
+    ],
+    'are absent if they send elsewhere': [
+      read,
+      list(standing(() => ({ consumerInputs: { url: ORIGIN } }))),
+      is('absent'),
+    ],
     'are registered one for each event': [
       install,
       [...list([]), ...EVENTS.map((event): Turn => [`POST ${path}?${V}`, { body: {} }, body(event)])],
@@ -353,5 +359,4 @@ describe('a webhook', () => {
   it.each([[undefined], [null], [{}], [{ project: null }]])('in the containers %j is judged after a fetch', (given) => {
     expect(hook('webhook', { ...updated, resourceContainers: given })).toEqual(unjudged({ id: '299' }));
   });
-
 });

@@ -43,9 +43,6 @@ const GITHUB = party(github, { repositories: ['acme/api'] }, HUB);
 const GITLAB = party(gitlab, { projects: ['acme/api'] }, LAB);
 const BITBUCKET = party(bitbucket, { repositories: ['acme/api'] }, BUCKET);
 const said = (status: number, message: unknown): Reply => ({ status, body: { message } });
-const subjects = async (connection: Connection) =>
-  (await connection.check(signal)).map(({ level, subject }) => `${level} ${subject}`);
-const check = (connection: Connection) => connection.check(signal);
 
 describe('requests', () => {
   const person = { email: 'ada@example.com', apiToken: 'ATATT3x' };
@@ -207,9 +204,7 @@ describe('a refusal', () => {
     ],
   });
 
-
-  conversations(GITLAB, {
-  });
+  conversations(GITLAB, {});
 
   const atBitbucket = (status: number, message: unknown): Turn[] => [
     [`GET ${REQUESTS}?*`, { status, body: { error: { message } } }],
@@ -382,101 +377,6 @@ describe('a fetch', () => {
       atBitbucket,
       [of(404), anywhere('{00000000-0000-0000-0000-000000000000}', 'acme/api')],
       failing('not_found'),
-    ],
-  });
-});
-
-describe('a check', () => {
-  const USER = 'GET /user';
-  const REPO = 'GET /repos/acme/api';
-  const repo = (more: object = {}): Turn => [REPO, { body: { full_name: 'acme/api', ...more } }];
-  const pulls = (remaining: string, limit = '60'): Turn => [
-    'GET /repos/acme/api/pulls?state=all&per_page=1',
-    { ...EMPTY, headers: { 'x-ratelimit-remaining': remaining, 'x-ratelimit-limit': limit } },
-  ];
-  const user = (headers: Record<string, string> = {}): Turn => [USER, { body: { login: 'ada' }, headers }];
-  const ends = (time: string) => ({ 'github-authentication-token-expiration': time });
-  const credential = async (connection: Connection) =>
-    (await check(connection)).filter(({ subject }) => subject === 'credential');
-  const TOKEN = { token: 'ghp_x' };
-
-  conversations(GITHUB, {
-    'at GitHub says what going without a credential costs': [
-      check,
-      [repo({ full_name: 'Acme/API' }), pulls('3')],
-      [
-        { level: 'warning', subject: 'credential', message: expect.stringContaining('60 requests an hour') },
-        { level: 'ok', subject: 'acme/api' },
-        { level: 'warning', subject: 'rate limit', message: '3 of 60 requests left in this hour' },
-      ],
-    ],
-    'at GitHub warns of a token that ended': [
-      credential,
-      [user(ends('2001-01-01 10:00:00 +0100')), repo(), pulls('50')],
-      [
-        {},
-        { level: 'warning', message: 'the token expires on 2001-01-01', hint: expect.stringContaining('new token') },
-      ],
-      TOKEN,
-    ],
-    'at GitHub warns of a new name': [
-      check,
-      [repo({ full_name: 'acme/gateway' }), pulls('50')],
-      [{}, { level: 'warning', message: expect.stringContaining('is called acme/gateway now') }, {}],
-    ],
-  });
-
-  const SELF = 'GET /personal_access_tokens/self';
-  const project = (more: object = {}): Turn => [
-    'GET /projects/acme%2Fapi',
-    { body: { path_with_namespace: 'acme/api', ...more } },
-  ];
-  const merges = (reply: Reply | number = EMPTY, of = 'projects/acme%2Fapi'): Turn => [
-    `GET /${of}/merge_requests?state=all&scope=all&per_page=1`,
-    reply,
-  ];
-  const judged = (expires_at: string | null, ...scopes: string[]): readonly Turn[] => [
-    [SELF, { body: { name: 'sync', scopes, expires_at } }],
-    ...[project(), merges()],
-  ];
-  const ofToken = (level: string, message: string) => [{ level, message: expect.stringContaining(message) }];
-  const GIVEN = { token: 'glpat-x' };
-
-  conversations(GITLAB, {
-    'at GitLab warns of a token that ends soon': [
-      credential,
-      judged('2026-01-15', 'read_api'),
-      ofToken('warning', 'expires on 2026-01-15'),
-      GIVEN,
-    ],
-    'at GitLab reports a token of another scope': [
-      credential,
-      judged(null, 'read_repository'),
-      ofToken('error', 'read_repository'),
-      GIVEN,
-    ],
-  });
-
-  const REPOSITORY = (name: string, reply: Reply | number): Turn => [`GET /repositories/acme/${name}?*`, reply];
-  const named = (full_name: string): Reply => ({ body: { uuid: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}', full_name } });
-  const requests = (name = 'api', reply: Reply | number = NO_VALUES): Turn => [
-    `GET /repositories/acme/${name}/pullrequests?*`,
-    reply,
-  ];
-
-  conversations(BITBUCKET, {
-    'at Bitbucket goes on after a repository that cannot be read': [
-      subjects,
-      [
-        ...[REPOSITORY('secret', 404), REPOSITORY('api', named('Acme/API')), requests('api', 403)],
-        REPOSITORY('old', named('acme/new')),
-        requests('old', { ...NO_VALUES, headers: { 'x-ratelimit-nearlimit': 'true' } }),
-      ],
-      exactly([
-        ...['ok credential', 'error acme/secret', 'ok acme/api', 'error acme/api', 'warning acme/old'],
-        'warning rate limit',
-      ]),
-      { token: 'x', repositories: ['acme/secret', 'acme/api', 'acme/old'] },
     ],
   });
 });

@@ -112,11 +112,14 @@ const VENDORS: readonly Vendor[] = (
       facts: [
         ['a fork', { source_project_id: 80300 }, { isFork: true }],
         ['a deleted fork', { source_project_id: null }, { isFork: true }],
-        ...[
-          'project_80200_bot_0a1b2c3d',
-          'service_account_group_345_6018816a18e515214e0c34c2b33523fc',
-        ].map((username): Fact => [username, { author: { username } }, { isBot: true }]),
-        ['project_manager', { author: { username: 'project_manager' } }, { isBot: undefined, author: 'project_manager' }],
+        ...['project_80200_bot_0a1b2c3d', 'service_account_group_345_6018816a18e515214e0c34c2b33523fc'].map(
+          (username): Fact => [username, { author: { username } }, { isBot: true }],
+        ),
+        [
+          'project_manager',
+          { author: { username: 'project_manager' } },
+          { isBot: undefined, author: 'project_manager' },
+        ],
         ['an open one', { state: 'opened', closed_at: '2026-03-03T09:00:00.100Z' }, { state: 'open', closedAt: null }],
         [
           'a closed one',
@@ -282,7 +285,6 @@ describe('GitHub', () => {
 
   it('sends the same delivery as a form with the JSON in its one field', () => {
     expect(body(new URLSearchParams({ payload: json }).toString())).toEqual(body(json));
-  
   });
 
   const comment = fixture<{ issue: Json }>('github', 'issue_comment.on-pull-request');
@@ -387,7 +389,6 @@ describe('Bitbucket', () => {
       },
     });
   });
-
 });
 
 const IGNORED = { outcome: 'ignored', reason: 'event_not_followed' };

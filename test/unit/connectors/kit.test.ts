@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import type { AccessTokens, Connector, PollPosition } from '../../../src/connectors/connector.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
 import { createListing, createMemory } from '../../../src/connectors/kit/cached-reads.ts';
 import { messageText, withCommits } from '../../../src/connectors/kit/commits.ts';
-import { absent, instant, shapeOf, webAddress } from '../../../src/connectors/kit/payload.ts';
+import { webAddress } from '../../../src/connectors/kit/payload.ts';
 import {
   createRedelivery,
   type HookDeliveries,
@@ -76,24 +75,9 @@ describe('pages', () => {
       message: expect.stringContaining('GET /projects'),
     });
   });
-
 });
 
 describe('payload', () => {
-  describe('instant', () => {
-    it.each([
-      ['0000-01-01T00:00:00Z', '0000-01-01T00:00:00Z'],
-      ['9999-12-31T23:59:59Z', '9999-12-31T23:59:59Z'],
-    ])('reads %s as %s', (text, expected) => expect(instant.parse(text)).toBe(expected));
-
-    it.each([
-      '0000-01-01T00:00:00+23:59',
-      '9999-12-31T23:59:59-23:59',
-      '2026-02-30T00:00:00Z',
-      '+12026-01-01T00:00:00Z',
-    ])('rejects %s, which RFC 3339 cannot write in UTC', (text) => expect(instant.safeParse(text).success).toBe(false));
-  });
-
   describe('webAddress', () => {
     it.each(['https://example.com/a?b#c', 'http://[::1]:8080/x', 'https://[2001:db8::1]/'])('accepts %s', (text) =>
       expect(webAddress.parse(text)).toBe(text),
@@ -107,29 +91,6 @@ describe('payload', () => {
       'ftp://a',
       'https://a b',
     ])('rejects %s', (text) => expect(webAddress.safeParse(text).success).toBe(false));
-  });
-
-  describe('shapeOf', () => {
-    it('names each field of a schema, and the parts of its objects and lists', () => {
-      const person = z.object({ login: z.string() });
-      const expected = z.object({
-        id: z.int(),
-        at: instant,
-        author: absent(person.nullable()),
-        people: absent(z.array(person)),
-        labels: absent(z.array(z.union([z.string(), z.object({ name: z.string() })]))),
-        head: z.object({ ref: absent(z.string()), repo: absent(z.object({ id: z.int() })) }),
-      });
-      expect(shapeOf(expected)).toEqual({
-        id: true,
-        at: true,
-        author: { login: true },
-        people: { login: true },
-        labels: { name: true },
-        head: { ref: true, repo: { id: true } },
-      });
-    });
-
   });
 });
 
@@ -289,7 +250,6 @@ describe('the access tokens of a grant', () => {
       expect(await poll(ended, good)).toEqual(['page', ['Bearer t1', 'Bearer t2'], ['t1']]);
       expect(await poll(ended, ended, good)).toEqual(['unauthorized', ['Bearer t1', 'Bearer t2'], ['t1']]);
     });
-
   });
 });
 
@@ -323,7 +283,6 @@ describe('messages of commits', () => {
       expect(await fetchedMessages(apart)).toEqual(await fetchedMessages(texts));
     });
   });
-
 });
 
 describe('a page of a walk', () => {
@@ -423,18 +382,6 @@ describe('redelivery', () => {
       expect(resent).toEqual(['1', '2']);
     });
 
-    it('shares the limit of a round with other lists, and waits if the vendor answers later', async () => {
-      const [one, two] = ['a', 'b'].map((name) =>
-        hookOf(name, [[1, 2, 3, 4, 5].map((each) => failed(`${name}${each}`, `${each}`))]),
-      );
-      await rounds([one!.list, two!.list], 1);
-      expect([one!.resent.length, two!.resent.length]).toEqual([5, 3]);
-      const later = hookOf('a', [[failed('x', '1'), failed('y', '2')]]);
-      later.answer('later');
-      expect((await rounds([later.list], 1)).requested).toBe(0);
-      expect(later.resent).toEqual(['1']);
-    });
-
     it('is stored among the newest 500, and the round reports that it left out others', async () => {
       const many = Array.from({ length: 2_000 }, (_, at) => failed(`delivery-${2_000 - at}`, String(2_000 - at)));
       const { list, resent } = hookOf('a', [many]);
@@ -476,21 +423,6 @@ describe('redelivery', () => {
       await round(async () => lists, first.cursor, 1);
       expect([one.resent, two.resent, three.resent]).toEqual([['1'], ['2'], ['3']]);
     });
-
-    it('continues after a hook that no longer exists', async () => {
-      const gone = new SyncError('not_found', 'no such hook');
-      const two = hookOf('b', [[failed('y', '2')]]);
-      expect(await rounds([hookOf('a', [gone]).list, two.list], 1)).toMatchObject({ requested: 1, failure: gone });
-    });
-
-    it.each(['', '{', '{"a":1}', '[{"name":1}]', 'null'])(
-      'begins anew with the unreadable cursor %j',
-      async (cursor) => {
-        const { list, resent } = hookOf('a', [[failed('x', '1')]]);
-        await rounds([list], 1, cursor);
-        expect(resent).toEqual(['1']);
-      },
-    );
 
     it.each([7, '7', '1970-01-01T00:00:00.007Z'])('continues after %j of a stored cursor', async (upTo) => {
       const { list, resent } = hookOf('a', [[failed('y', '8'), failed('x', '6')]]);

@@ -147,7 +147,12 @@ describe('a comment', () => {
 
   it('is posted and updated by the id that it is searched by: one for each issue and marker', async () => {
     const ids: (string | undefined)[] = [];
-    for (const [marker, issueId] of [['a', ISSUE], ['a', ISSUE], ['b', ISSUE], ['a', TEAM]] as const) {
+    for (const [marker, issueId] of [
+      ['a', ISSUE],
+      ['a', ISSUE],
+      ['b', ISSUE],
+      ['a', TEAM],
+    ] as const) {
       const { connection, requests } = connect([found(), create(done)]);
       await connection.comment({ ...reference, locator: { ...locator, issueId } }, { ...wanted, marker }, signal);
       const [{ id }, created] = requests.map(sentBy) as [{ id: string }, object];

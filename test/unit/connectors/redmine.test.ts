@@ -225,21 +225,6 @@ describe('closing', () => {
   });
 });
 
-describe('check', () => {
-  const check = async (connection: Connected) =>
-    (await connection.check(signal)).map(({ level, subject }) => `${level} ${subject}`);
-  const readable: Turn[] = [project(), [OPEN, page([], 0)]];
-
-  conversations(PARTY, {
-    'warns of an unknown status, and reports a status that does not close': [
-      check,
-      [me, statuses(), ...readable],
-      exactly(['ok credential', 'warning statuses', 'error statuses', 'ok website']),
-      { inProgress: ['In Progress', 'new'], completedStatus: 'New' },
-    ],
-  });
-});
-
 describe('an issue', () => {
   const { hook, fetched } = translationsOf({
     connector: redmine,
@@ -284,11 +269,12 @@ describe('an issue', () => {
     expect(itemWith(fields, more)).toMatchObject(expected);
   });
 
-  it.each<[object, keyof WorkItem]>([
-    [{ status: { id: 3, name: 'Resolved' } }, 'state'],
-  ])('with %j lacks %s', (fields, name) => {
-    expect(itemWith(fields)).not.toHaveProperty(name);
-  });
+  it.each<[object, keyof WorkItem]>([[{ status: { id: 3, name: 'Resolved' } }, 'state']])(
+    'with %j lacks %s',
+    (fields, name) => {
+      expect(itemWith(fields)).not.toHaveProperty(name);
+    },
+  );
 
   it('takes its state from the list of statuses if it does not tell', () => {
     expect(shown('issues.old-version').map(({ state }) => state)).toEqual(['done', 'open', undefined]);

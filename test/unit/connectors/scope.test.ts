@@ -46,7 +46,6 @@ describe('matches', () => {
     );
   });
 
-
   it('takes time proportional to both lengths [A8]', () => {
     // A backtracking engine would not finish.
     expect(matches(`${'a*'.repeat(200)}b`, 'a'.repeat(400))).toBe(false);
@@ -77,7 +76,6 @@ describe('inScope', () => {
       expect(inScope(candidate, { ...scope, exclude: [exclude] })).toBe(false);
     expect(inScope({ id: '42', name: 'tools/cli' }, { ...scope, exclude: ['tools/*'] })).toBe(false);
   });
-
 });
 
 describe('a name that is bound to an id', () => {

@@ -205,5 +205,4 @@ describe('an item', () => {
     expect(itemWith({ assignedTo: { id: 7, name: 'Ada' } })).toMatchObject({ assignees: ['7'] });
     expect(itemWith({ assignedTo: 'ada' })).not.toHaveProperty('assignees');
   });
-
 });

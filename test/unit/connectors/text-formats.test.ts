@@ -69,7 +69,6 @@ describe('html', () => {
       const marks = Array.from({ length: 200 }, (_, at) => `<b class="${at}">`).join('');
       expect(textOfHtml(`<p>${marks}${'<p>x'.repeat(20_000)}`).length).toBeLessThan(4 * 65_536);
     });
-
   });
 });
 
@@ -94,7 +93,6 @@ describe('adf', () => {
     return node('tableRow', {}, ...cells.map((cell) => node(`table${kind}`, {}, ...paragraphs(cell))));
   };
   const item = (...content: unknown[]): Json => ({ type: 'listItem', content });
-
 
   describe('text of a document', () => {
     it.each<[string, Json, string]>([
@@ -217,7 +215,6 @@ describe('adf', () => {
       const code = '` '.repeat(131_000);
       expect(textOfAdf(doc(node('codeBlock', {}, `${code}\`\`\`\``)))).toMatch(/^`{5}\n/);
     });
-
   });
 });
 

@@ -27,7 +27,12 @@ function bitbucketPullOf(state: State, at: number) {
 export const bitbucket: ModelProvider = {
   id: 'bitbucket',
   options: { repositories: ['acme/api'] },
-  values: { ...OF_PULL, description: ['Text', ''], state: ['open', 'declined', 'merged'], reviewers: [[BEN], [], [BEN, CHO]] },
+  values: {
+    ...OF_PULL,
+    description: ['Text', ''],
+    state: ['open', 'declined', 'merged'],
+    reviewers: [[BEN], [], [BEN, CHO]],
+  },
   final: ['merged', 'declined'],
   webhook: (state, at) => ({
     event: 'pullrequest:updated',
