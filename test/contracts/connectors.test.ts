@@ -957,6 +957,11 @@ describe.each(vendors.map((vendor) => [vendor.id, vendor] as const))('the page o
   const { grammar } = vendor;
   const examples = examplesOf(id);
 
+  it('lists the words that close', () => {
+    const listed = /^Words that close: (.*?)\./m.exec(sectionOf(id))?.[1] ?? '';
+    expect(quoted(listed)).toEqual(grammar.closing);
+  });
+
   it.each(examples)('says what $text means: $meaning', ({ text, meaning }) => {
     const isOwn = meaning.includes('its own');
     const readers = isOwn ? [forge(id)] : meaning === 'nothing' ? [forge('bitbucket')] : forges;

@@ -204,8 +204,6 @@ describe('a refusal', () => {
     ],
   });
 
-  conversations(GITLAB, {});
-
   const atBitbucket = (status: number, message: unknown): Turn[] => [
     [`GET ${REQUESTS}?*`, { status, body: { error: { message } } }],
   ];
