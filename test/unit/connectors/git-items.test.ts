@@ -601,6 +601,7 @@ describe('an issue of GitLab', () => {
     const locator = { projectId: '80200', iid: '5' };
     expect(hook('Confidential Issue Hook', confidential, SECRET)).toMatchObject({ references: [{ locator }] });
     expect(hook('Confidential Note Hook', secretNote, SECRET).outcome).toBe('references');
+    expect(hook('Issue Hook', opened, SECRET).outcome).toBe('items');
     const visible = (more?: object) => list(fixture('gitlab', 'issues.list'), more).filter(({ gone }) => !gone);
     expect(visible().map(({ identifier }) => identifier)).toEqual(['#7', '#4']);
     expect(visible(SECRET)).toHaveLength(3);

@@ -342,6 +342,7 @@ describe('an issue', () => {
       { priority: word },
     ]),
     ['at its short address', { url: 'https://linear.app/acme/issue/ENG-123/a-title' }, { url: common.url }],
+    ['gone in the trash', { trashed: true }, { gone: true }],
     ['with its former keys', { previousIdentifiers: ['OPS-7', '4U-2'] }, { formerIdentifiers: ['4U-2', 'OPS-7'] }],
     ['of a key that begins with a digit', door, { identifier: '4U-41', url: 'https://linear.app/acme/issue/4U-41' }],
   ])('is %s', (_, fields, expected) => {
@@ -352,6 +353,7 @@ describe('an issue', () => {
   it.each<[string, Json, keyof WorkItem]>([
     ['more labels than were read', { labels: { nodes: [{ name: 'a' }], pageInfo: next } }, 'labels'],
     ['an unknown type of state', state('frozen'), 'state'],
+    ['a trash that it left', { trashed: false }, 'gone'],
     ['an address that is none', { assignee: { id: 'a', email: 'hidden' }, creator: null }, 'emails'],
   ])('lacks what %s would tell', (_, fields, field) => {
     expect(readWith(fields)).not.toHaveProperty(field);
