@@ -483,7 +483,7 @@ describe('a webhook of GitLab about a merge request', () => {
       expect(ofHook(payload, 'System Hook')).toEqual(IGNORED);
   });
 
-  const { project, ...nameless } = opened;
+  const { project: _project, ...nameless } = opened;
   const { target_project_id: _id, target: _target, ...own } = attributes;
 
   it.each<[string, Json]>([
