@@ -238,6 +238,13 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     expect((await revoke(apiKeyId)).status).toBe(204);
   });
 
+  it('W15 a key reads and writes', async () => {
+    const as = held.it.key;
+    const made = await call('POST', '/bugs', { title: unique('by key') }, { as });
+    const read = await call('GET', `/tasks/${made.body.taskId}`, undefined, { as });
+    expect([made.status, read.status, read.body]).toEqual([201, 200, made.body]);
+  });
+
   it('W20, W21, W26 at most 20 active keys, also of creations at the same time; revoking one makes room', async () => {
     const replies = await Promise.all(
       Array.from({ length: 25 }, () => call('POST', '/api-keys', { description: unique('race') })),

@@ -85,6 +85,15 @@ export function describePullRequests(held: { readonly it: Target }): void {
     });
   });
 
+  it('W52, W57 provider, repoId and identifier together identify a request, also as numbers', async () => {
+    const repoId = Math.floor(Math.random() * 2 ** 48);
+    const { body } = await call('POST', record({ repoId, identifier: 12 }));
+    expect(body).toMatchObject({ repoId: String(repoId), identifier: '12' });
+    expect((await call('POST', record({ repoId: String(repoId), identifier: '12' }))).status).toBe(200);
+    for (const other of [{ identifier: '8' }, { repoId: unique('r') }, { provider: 'gitlab' }])
+      expect((await call('POST', record({ repoId, identifier: '12', ...other }))).status).toBe(201);
+  });
+
   it('W59, W61, W74 without identifier nothing is recorded: 403 without a stored token, 400 for head = base', async () => {
     // The head of a record may have the name of the base, because it may lie in a fork.
     expect((await call('POST', record({ headBranch: 'main' }))).status).toBe(201);
