@@ -16,7 +16,7 @@ import { createHttpClient, type HttpClient } from '../../src/platform/http/http-
 import { noSteps, silentLogger, silentMeter } from '../../src/platform/lib/telemetry.ts';
 import type { ReconcileConnection, WorkerTranslator } from '../../src/sync/reconcile/context.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
-import { namesOfItem, normalUrl, readAddress } from '../../src/sync/reconcile/link-rules/lookup-names.ts';
+import { namesOfItem } from '../../src/sync/reconcile/link-rules/lookup-names.ts';
 import { intentOf } from '../../src/sync/reconcile/link-rules/scan.ts';
 import { type Translated, translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { createInlineConverter, parseInWorker } from '../../src/sync/worker/converter.ts';
@@ -187,12 +187,6 @@ describe.each(PROFILES)('$id', (profile) => {
     it('uses every fixture', () => {
       const files = readdirSync(new URL(`${profile.id}/fixtures/`, FOLDERS)).map((name) => name.replace('.json', ''));
       expect(files.toSorted()).toEqual(profile.fixtures.map(({ file }) => file).toSorted());
-    });
-
-    it('tells people how to set it up and what it cannot do', () => {
-      const readme = readFileSync(new URL(`${profile.id}/README.md`, FOLDERS), 'utf8');
-      for (const heading of ['Credentials', 'Webhook', 'Limits', 'What .+ cannot do'])
-        expect(readme).toMatch(new RegExp(`^## ${heading}$`, 'm'));
     });
   });
 
@@ -423,17 +417,6 @@ describe.each(PROFILES)('$id', (profile) => {
     });
 
     const webhooks = profile.fixtures.filter(({ source }) => source === 'webhook');
-    it.each(connector.eventOf ? webhooks : [])('tells from the payload of $file alone what it is', (fixture) => {
-      const body = read(fixture);
-      const told = connector.eventOf?.(JSON.parse(body.toString('utf8')));
-      const translation = connector.translate({ ...fixture, body }, options);
-      if (told === undefined) expect(translation.outcome).toBe('ignored');
-      else expect(connector.translate({ ...fixture, event: told, body }, options)).toEqual(translation);
-    });
-
-    it('tells no event of what is no payload', () => {
-      for (const payload of [undefined, null, 7, 'text', [], {}]) expect(connector.eventOf?.(payload)).toBeUndefined();
-    });
 
     const {
       name: option,
@@ -459,12 +442,6 @@ describe.each(PROFILES)('$id', (profile) => {
         expect([outcomeWith([`x${named}`]), outcomeWith([pattern], [named])]).toEqual(['ignored', 'ignored']);
       },
     );
-
-    const outOfScope = webhooks.filter(({ reason }) => /_not_(in_scope|configured)$/.test(reason ?? ''));
-    it.each(connector.unrestricted ? outOfScope : [])('takes $file where nothing is restricted', (fixture) => {
-      const translation = connector.translate({ ...fixture, body: read(fixture) }, connector.unrestricted?.());
-      expect((translation as { reason?: string }).reason ?? 'event_not_followed').toBe('event_not_followed');
-    });
 
     const followed = profile.fixtures.filter(
       ({ reason }) => !['event_not_followed', 'test_delivery'].includes(reason ?? ''),
@@ -551,30 +528,6 @@ describe.each(PROFILES)('$id', (profile) => {
       const translation = connector.translate(delivery, options);
       if (reason === undefined) expect(translation.outcome).toBe('items');
       else expect(translation).toEqual({ outcome: 'ignored', reason });
-    });
-
-    it.each<[what: string, shorten: (value: unknown) => unknown]>([
-      ['times without fractions', (value) => withFraction(value, '')],
-      ['times with one digit of a fraction', (value) => withFraction(value, '.5')],
-      ['numbers of one digit', (value) => (isLongNumber(value) ? oneDigit(value) : value)],
-    ])('reads %s as it reads those of the fixtures', (_what, shorten) => {
-      const facts = (body: string, { source, event }: FixtureCase) => {
-        const wide = connector.unrestricted?.() ?? options;
-        const translation = connector.translate({ source, event, body: Buffer.from(body) }, wide);
-        if (translation.outcome !== 'items') return { outcome: translation.outcome };
-        return {
-          outcome: 'items',
-          items: translation.items.map((item) => (item.gone ? 'gone' : [item.title, item.state])),
-        };
-      };
-      const shortened = (text: string) => JSON.stringify(JSON.parse(text, (_key, value: unknown) => shorten(value)));
-      for (const fixture of followed) {
-        const body = read(fixture).toString('utf8');
-        expect({ file: fixture.file, ...facts(shortened(body), fixture) }).toEqual({
-          file: fixture.file,
-          ...facts(body, fixture),
-        });
-      }
     });
   });
 
@@ -934,22 +887,6 @@ function mutated(payload: object, mutations: readonly Mutation[]): unknown {
   return copy;
 }
 
-function withFraction(value: unknown, fraction: string): unknown {
-  if (typeof value !== 'string') return value;
-  return value.replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)$/, `$1${fraction}$2`);
-}
-
-/** Not those that are times. */
-function isLongNumber(value: unknown): value is string | number {
-  if (typeof value === 'number') return Number.isInteger(value) && value > 9 && value < 1_000_000_000;
-  return typeof value === 'string' && /^\d{2,9}$/.test(value);
-}
-
-function oneDigit(value: string | number): string | number {
-  const digit = 1 + (Number(value) % 9);
-  return typeof value === 'number' ? digit : String(digit);
-}
-
 /**
  * The section "Names" of each connector's page shows how people write the names of its items. Each example is read by the link
  * rules of a workspace with all connectors.
@@ -1014,7 +951,7 @@ const forges = vendors.filter(({ capabilities }) => capabilities.pullRequests);
 const forge = (id: string) => forges.find((each) => each.id === id) as Vendor;
 
 describe.each(vendors.map((vendor) => [vendor.id, vendor] as const))('the page of %s', (id, vendor) => {
-  const { grammar, host } = vendor;
+  const { grammar } = vendor;
   const examples = examplesOf(id);
 
   it('lists the words that close', () => {
@@ -1031,17 +968,6 @@ describe.each(vendors.map((vendor) => [vendor.id, vendor] as const))('the page o
         from: reader.id,
         meaning: /^\w+/.exec(meaning)?.[0],
       });
-    }
-  });
-
-  it('has an example of each address', () => {
-    const addresses = examples.map(({ text }) => /https:.*/.exec(text)?.[0]).filter((each) => each !== undefined);
-    for (const spelling of grammar.addresses?.flat() ?? []) {
-      const only = { ...grammar, addresses: [[spelling]] };
-      const isShown = addresses.some(
-        (text) => readAddress(only, host, { url: normalUrl(text) ?? '', text }).length > 0,
-      );
-      expect({ spelling, isShown }).toEqual({ spelling, isShown: true });
     }
   });
 });

@@ -18,7 +18,8 @@ interface Vendor {
   readonly connector: unknown;
   /** Valid options. */
   readonly given: object;
-  readonly accepted: readonly object[];
+  /** Options beside `given` that are valid too. */
+  readonly accepted?: readonly object[];
   readonly refused: readonly Refused[];
 }
 
@@ -47,40 +48,22 @@ const VENDORS: readonly Vendor[] = [
     given: { repositories: ['acme/api'] },
     accepted: [
       {},
-      { host: 'ghe.example.com' },
-      { host: 'localhost' },
-      { token: 'github_pat_11A' },
       { app },
-      { apiUrl: 'https://proxy.example.com/github' },
       { apiUrl: 'http://localhost:9/api/v3' },
-      { apiUrl: 'http://[::1]:9' },
-      { repositories: ['a/b', 'acme-corp_x/Repo.name-1', 'acme/.github'] },
       { token: 'x', repositories: ['acme/*', 'acme/api-*', '*/api', 70100, '70101'] },
-      { token: 'x', repositories: undefined, organizations: ['acme', 'Other-Org'] },
-      { app, repositories: undefined },
       { exclude: ['acme/api-*', 'acme/old', 7] },
-      { archived: true, forks: true, issues: true },
     ],
     refused: [
       [{ repositories: [] }, ['repositories']],
-      [{ repositories: undefined }, ['repositories']],
       [{ repositories: ['acme/*'] }, ['repositories']],
-      [{ repositories: undefined, organizations: ['acme'] }, ['repositories']],
-      [{ token: 'x', repositories: [] }, ['repositories']],
-      [{ token: 'x', organizations: ['acme/api'] }, ['organizations.0']],
-      [{ token: 'x', organizations: ['..'] }, ['organizations.0']],
       each('repositories', ['acme/[ab]', 'acme/?', '-1', '**', ...ESCAPES, 'acme', 'acme/api/x'], { token: 'x' }),
-      [{ exclude: ['acme'] }, ['exclude.0']],
-      [{ repositories: ['acme/api', 'https://github.com/acme/api'] }, ['repositories.1']],
       ...['https://github.com', 'github.com/', 'ghe.example.com:8443', ''].map((host) => [{ host }, ['host']] as const),
       ...addresses('apiUrl', 'https://proxy.example.com'),
       [{ apiUrl: 'https://proxy.example.com/?x=1' }, ['apiUrl']],
-      [{ apiUrl: 'file:///etc/passwd' }, ['apiUrl']],
       ...['', 'two words', 'line\nbreak'].map((token) => [{ token }, ['token']] as const),
       [{ token: 'x', app }, ['app']],
       [{ app: { ...app, privateKey: 'key.pem' } }, ['app.privateKey']],
       [{ app: { ...app, installationId: '66/../../../67' } }, ['app.installationId']],
-      [{ app: { ...app, extra: 1 } }, ['app']],
     ],
   },
   {
@@ -88,28 +71,17 @@ const VENDORS: readonly Vendor[] = [
     given: { projects: ['acme/api'] },
     accepted: [
       {},
-      { host: 'gitlab.example.com' },
       { host: 'example.com', apiUrl: 'https://example.com/gitlab/api/v4' },
       { apiUrl: 'http://127.0.0.1:9/api/v4' },
-      { token: 'glpat-x_y.z' },
-      { projects: [4861503, '4861503'] },
-      { projects: ['group/sub.group/deeper_one/Project-1.x', '_a/b'] },
       { projects: ['acme/*', 'acme/platform/**', 'acme/*/api-*'], exclude: ['acme/old-*', 7] },
       { projects: undefined, groups: ['acme', 'acme/platform'], archived: true, forks: true },
-      { issues: true, confidential: true },
     ],
     refused: [
       [{ projects: [] }, ['projects']],
-      [{ projects: undefined }, ['projects']],
       each('projects', ['acme', '*/api', 'https://gitlab.com/acme/api', 0, -1, 1.5]),
       each('projects', ['../..', 'a/../../../b', './b', 'a/.', 'a//b', '/a/b', 'a/b/']),
-      each('projects', ['acme/a%2f', 'acme/a b', 'acme/a?b']),
-      [{ host: 'https://gitlab.com' }, ['host']],
-      [{ host: 'example.com/gitlab' }, ['host']],
       ...addresses('apiUrl', 'https://gitlab.example.com/api/v4'),
-      [{ token: 'two words' }, ['token']],
       each('groups', ['acme/*', '..', 'a/../../../b', 'a/', '']),
-      [{ issues: 'yes' }, ['issues']],
     ],
   },
   {
@@ -117,40 +89,27 @@ const VENDORS: readonly Vendor[] = [
     given: { repositories: ['acme/api'] },
     accepted: [
       {},
-      { token: 'ATCTT3x' },
       person,
-      { apiUrl: 'https://proxy.example.com/bitbucket' },
-      { apiUrl: 'http://localhost:9/2.0' },
       { repositories: ['a/b', 'acme-corp_x/repo.name-1', 'acme/api-*', 'acme/*'] },
       { repositories: undefined, workspaces: ['acme'], exclude: ['acme/old', 'acme/*-fork'], forks: true },
     ],
     refused: [
       [{ repositories: [] }, ['repositories']],
-      [{ repositories: undefined }, ['repositories']],
       each('repositories', ['acme', '*/api', ...ESCAPES, 'acme/api/x', '{a}/b']),
       each('workspaces', ['acme/api', '*', '..']),
-      [{ exclude: ['acme'] }, ['exclude.0']],
       ...addresses('apiUrl', 'https://proxy.example.com'),
-      [{ token: '' }, ['token']],
       [{ token: 'two words' }, ['token']],
       [{ ...person, token: 'x' }, ['apiToken']],
-      [{ email: person.email }, ['apiToken']],
-      [{ apiToken: person.apiToken }, ['apiToken']],
-      [{ ...person, email: 'ada' }, ['email']],
       [{ ...person, email: 'a:b@example.com' }, ['email']],
-      [{ ...person, apiToken: 'line\nbreak' }, ['apiToken']],
     ],
   },
   {
     connector: jira,
     given: { site: 'acme.atlassian.net', cloudId: UUID, email: 'sync@example.com', token: 'T', projects: ['ENG'] },
-    accepted: [{}],
     refused: [
       [{ cloudId: 'acme' }, ['cloudId']],
-      [{ site: 'https://acme.atlassian.net' }, ['site']],
       [{ projects: [] }, ['projects']],
       each('projects', ['ENG-1', 'E G', '"', 0, '../../../x']),
-      [{ email: 'nobody' }, ['email']],
       ...addresses('apiUrl', 'https://acme.atlassian.net'),
       [{ token: 'two words' }, ['token']],
     ],
@@ -158,23 +117,19 @@ const VENDORS: readonly Vendor[] = [
   {
     connector: linear,
     given: { organizationId: UUID, apiKey: 'lin_api_k', teams: ['ENG'] },
-    accepted: [{}],
     refused: [
       [{ organizationId: 'acme' }, ['organizationId']],
       [{ teams: [] }, ['teams']],
       each('teams', ['ENG-1', 'E G', '', '../../../x']),
       [{ accessToken: 't' }, ['accessToken']],
       ...addresses('apiUrl', 'https://api.linear.app/graphql'),
-      [{ apiKey: 'two words' }, ['apiKey']],
     ],
   },
   {
     connector: azureBoards,
     given: { organization: 'acme', organizationId: UUID, token: 'pat', projects: ['Website'] },
-    accepted: [{}],
     refused: [
       [{ organizationId: 'acme' }, ['organizationId']],
-      [{ organization: 'https://dev.azure.com/acme' }, ['organization']],
       [{ projects: [] }, ['projects']],
       each('projects', ['a/b', '..', '', 'a\u0000', "x'", 'y.']),
       [{ accessToken: 't' }, ['accessToken']],
@@ -184,32 +139,26 @@ const VENDORS: readonly Vendor[] = [
   {
     connector: redmine,
     given: { url: 'https://redmine.example.com/tracker/', projects: ['web*'] },
-    accepted: [{}],
     refused: [
       ...addresses('url', 'https://redmine.example.com'),
       [{ projects: [] }, ['projects']],
       each('projects', ['a/b', '', '../../../x', 'a b']),
-      [{ host: 'https://x' }, ['host']],
-      [{ apiKey: 'two words' }, ['apiKey']],
-      [{ formatting: 'html' }, ['formatting']],
     ],
   },
   {
     connector: sentry,
     given: { organization: 'acme', projects: ['front-*'] },
-    accepted: [{}],
     refused: [
       [{ organization: 'a/b' }, ['organization']],
       [{ projects: [] }, ['projects']],
       each('projects', ['a/b', '', '../../../x']),
-      [{ host: 'https://sentry.io' }, ['host']],
       ...addresses('apiUrl', 'https://sentry.io/api/0'),
       [{ token: 'two words' }, ['token']],
     ],
   },
 ];
 
-describe.each(VENDORS)('options of $connector.id', ({ connector, given, accepted, refused }) => {
+describe.each(VENDORS)('options of $connector.id', ({ connector, given, accepted = [{}], refused }) => {
   const { options } = connector as Connector<unknown>;
   const parsed = (more: object) => options.safeParse({ ...given, ...more });
 
@@ -222,28 +171,11 @@ describe.each(VENDORS)('options of $connector.id', ({ connector, given, accepted
   });
 });
 
-it('ids of GitHub are numbers or texts', () => {
-  const read = github.options.parse({ repositories: ['acme/api'], app });
-  expect(read).toMatchObject({ app: { id: 'Iv1abc', installationId: '66' } });
-});
-
-it('patterns of GitHub need a credential', () => {
-  const issue = github.options.safeParse({ repositories: ['acme/*'] }).error?.issues[0];
-  expect(issue?.message).toContain('need app or token');
-});
-
 it('of GitHub only one connection should have its App', () => {
   const exclusive = (given: object) =>
     github.exclusive?.(github.options.parse({ repositories: ['acme/api'], ...given }));
   expect(exclusive({ app })).toBe('GitHub App Iv1abc of github.com');
   expect(exclusive({ token: 'x' })).toBeUndefined();
-});
-
-it('of GitLab are numbers as texts, and hosts in lower case', () => {
-  expect(gitlab.options.parse({ host: 'GitLab.Example.com', projects: [7] })).toEqual({
-    ...{ host: 'gitlab.example.com', projects: ['7'], groups: [], exclude: [] },
-    ...{ archived: false, forks: false, issues: false, commits: false, confidential: false },
-  });
 });
 
 describe('the shortest poll', () => {
@@ -255,24 +187,13 @@ describe('the shortest poll', () => {
 
   it.each([
     [github, { token: 'x' }, 1, 60_000],
-    [github, { app }, 100, 60_000],
-    [github, {}, 1, 300_000],
     [github, {}, 4, 300_000],
     [github, {}, 40, 3_000_000],
     [bitbucket, { token: 'x' }, 13, 60_000],
     [bitbucket, { token: 'x' }, 14, 63_000],
     [bitbucket, person, 200, 900_000],
-    [bitbucket, {}, 1, 300_000],
-    [bitbucket, {}, 4, 300_000],
     [bitbucket, {}, 40, 3_000_000],
   ])('of $id with %j and %i repositories is %i ms', (connector, given, count, expected) => {
     expect(shortest(connector, given, count)).toBe(expected);
-  });
-
-  it.each([1, 4, 7, 60, 999])('keeps within what the vendor allows, %i repositories', (count) => {
-    const anHour = (connector: unknown, given: object) => (3_600_000 / shortest(connector, given, count)) * count;
-    expect(anHour(github, {})).toBeLessThanOrEqual(60);
-    expect(anHour(bitbucket, { token: 'x' })).toBeLessThanOrEqual(800);
-    expect(anHour(bitbucket, {})).toBeLessThanOrEqual(48);
   });
 });

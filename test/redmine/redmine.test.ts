@@ -19,13 +19,6 @@ function noRedmine(): string | undefined {
   return process.getuid?.() === 0 ? undefined : 'it is not installed, and only root may install it';
 }
 
-interface RedmineServer {
-  readonly url: string;
-  /** The key of its administrator. */
-  readonly apiKey: string;
-  stop(): Promise<void>;
-}
-
 /** Enables the REST service, and tells the administrator's key. */
 const PREPARE = `
 Setting.rest_api_enabled = '1'
@@ -38,8 +31,12 @@ puts "the key is #{admin.api_key}"
  * Starts a Redmine on loopback over a database of its own in this folder, and installs it first where it is not there. What
  * the package itself has set up is left alone.
  */
-async function startRedmine(folder: string): Promise<RedmineServer> {
-  if (!existsSync(HOME)) await install();
+async function startRedmine(folder: string) {
+  if (!existsSync(HOME)) {
+    const quietly = { DEBIAN_FRONTEND: 'noninteractive' };
+    await run(APT, ['update'], quietly, '/');
+    await run(APT, ['install', '--yes', '--no-install-recommends', ...PACKAGES], quietly, '/');
+  }
   const env = {
     DATABASE_URL: `sqlite3:${join(folder, 'redmine.sqlite3')}`,
     RAILS_ENV: 'production',
@@ -57,19 +54,7 @@ async function startRedmine(folder: string): Promise<RedmineServer> {
   const said = await server.says('Use Ctrl-C to stop');
   const url = /Listening on (http:\/\/127\.0\.0\.1:\d+)/.exec(said)?.[1];
   if (url === undefined) throw new Error(`puma listens nowhere:\n${said}`);
-  return {
-    url,
-    apiKey,
-    async stop() {
-      await server.end();
-    },
-  };
-}
-
-async function install(): Promise<void> {
-  const env = { DEBIAN_FRONTEND: 'noninteractive' };
-  await run(APT, ['update'], env, '/');
-  await run(APT, ['install', '--yes', '--no-install-recommends', ...PACKAGES], env, '/');
+  return { url, apiKey, stop: () => server.end() };
 }
 
 /** To its end; what it said. */
@@ -88,7 +73,7 @@ const STATUS = { inProgress: 2, closed: 5 };
 
 const missing = noRedmine();
 const scratch = mkdtempSync(join(tmpdir(), 'worksync-redmine-'));
-let redmine: RedmineServer | undefined;
+let redmine: Awaited<ReturnType<typeof startRedmine>> | undefined;
 let world: World | undefined;
 /** Numbers of the issues that are followed, in the order they were made in. */
 const numbers: number[] = [];
@@ -114,9 +99,11 @@ async function ask(method: string, path: string, body?: object): Promise<Record<
   return text.trim() === '' ? {} : (JSON.parse(text) as Record<string, { id: number }>);
 }
 
-async function make(project: string, subject: string): Promise<number> {
+async function make(project: string, subject: string, more: object = {}): Promise<number> {
   const description = `h3. ${subject}\n\nA *bold* word and @code@.`;
-  const { issue } = await ask('POST', '/issues.json', { issue: { project_id: project, subject, description } });
+  const { issue } = await ask('POST', '/issues.json', {
+    issue: { project_id: project, subject, description, ...more },
+  });
   return here(issue).id;
 }
 
@@ -135,11 +122,10 @@ describe.skipIf(missing !== undefined)(`a real Redmine${missing === undefined ? 
     redmine = await startRedmine(scratch);
     await ask('POST', '/projects.json', { project: { name: 'Website', identifier: 'website', is_public: false } });
     const { project } = await ask('GET', '/projects/website.json');
-    const below = { name: 'Below', identifier: 'below', parent_id: here(project).id };
-    await ask('POST', '/projects.json', { project: below });
+    await ask('POST', '/projects.json', { project: { name: 'Below', identifier: 'below', parent_id: project?.id } });
     for (let at = 1; at <= ISSUES; at++) numbers.push(await make('website', `Issue ${at}`));
     await make('below', 'Of a project that is not followed');
-    await ask('POST', '/issues.json', { issue: { project_id: 'website', subject: 'Private', is_private: true } });
+    await make('website', 'Private', { is_private: true });
     world = await createWorld({
       startAt: Date.now(),
       quota: { requests: 100_000, burst: 50_000 },

@@ -138,7 +138,7 @@ export function isNamed(name: string, configured: string | undefined): boolean {
 export const ADDRESS_IN_TEXT = /(https?:\/\/[^\s<>()[\]"'`]+[^\s<>()[\]"'`.,;:!?])/;
 
 /** Returns the fields that a schema reads; for a union, the fields of all its objects. */
-export function shapeOf(expected: z.ZodObject): Shape {
+function shapeOf(expected: z.ZodObject): Shape {
   return Object.fromEntries(Object.entries(expected.shape).map(([name, part]) => [name, partOf(part)]));
 }
 

@@ -301,12 +301,12 @@ export const WHO = `
     organization { id urlKey }
   }`;
 
-export const COMMENT = `
+const COMMENT = `
   query PostedComment($id: ID!) {
     comments(filter: { id: { eq: $id } }, first: 1) { nodes { id body user { id } } }
   }`;
 
-export const CREATE_COMMENT = `
+const CREATE_COMMENT = `
   mutation CreateComment($input: CommentCreateInput!) {
     commentCreate(input: $input) { success comment { id user { id } } }
   }`;

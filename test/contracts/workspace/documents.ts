@@ -49,13 +49,10 @@ export function describeDocuments(held: { readonly it: Target }): void {
 
     it.each([
       ['title absent', { title: undefined }],
-      ['title of blanks', { title: '  ' }],
       ['title of 256 characters', { title: 'x'.repeat(256) }],
       ['content no string', { content: 5 }],
-      ['content null', { content: null }],
       ['content of 200 001 characters', { content: 'x'.repeat(LONGEST + 1) }],
       ['half a surrogate pair', { content: 'x\ud83d' }],
-      ['unknown type', { type: 'memo' }],
       ['unknown status', { status: 'final' }],
       ['unknown task', { taskId: 'tsk_unknown' }],
     ])('W45 400 for %s', async (_what, fields) => {
@@ -88,13 +85,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect((await call('GET', path, undefined, { headers })).status).toBe(304);
       expect((await call('GET', `${path}&includeContent=true`)).body.documents).toEqual([newer, older]);
       expect((await call('GET', `${path}&includeContent=false`)).body).toEqual(reply.body);
-    });
-
-    it('W45 an excerpt does not end in half a surrogate pair', async () => {
-      for (const shift of ['', 'x']) {
-        const { excerpt } = await create({ content: shift + '🦊'.repeat(500) });
-        expect([excerpt.isWellFormed(), excerpt.length > 100]).toEqual([true, true]);
-      }
     });
 
     it('W41, W47 filters by a part of the title in any case, taken literally', async () => {
@@ -163,17 +153,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(await list(`title=${given.title}`)).toEqual([made.documentId]);
       expect((await put(made.documentId, { title: 'x', content: '' })).body.status).toBe('completed');
     });
-
-    it.each([
-      ['no title', { content: 'x' }],
-      ['no content', { title: 'x' }],
-      ['content null', { title: 'x', content: null }],
-      ['unknown status', { title: 'x', content: 'x', status: 'final' }],
-    ])('W48 400 with %s, and nothing changes', async (_what, body) => {
-      const made = await create({ content: 'kept' });
-      await expectRefused(put(made.documentId, body), 400);
-      expect((await get(made.documentId)).body).toEqual(made);
-    });
   });
 
   describe('W49 PATCH a document', () => {
@@ -196,7 +175,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['none', 'abc', 'x', 'patch_target_not_found'],
       ['other case', 'abc', 'ABC', 'patch_target_not_found'],
       ['several', 'abcabc', 'abc', 'patch_target_ambiguous'],
-      ['several that overlap', 'aaa', 'aa', 'patch_target_ambiguous'],
     ])('W49 409 when the matches are: %s; all or nothing', async (_what, content, target, errorCode) => {
       const made = await create({ content: `(${content}` });
       const first = { kind: 'delete_text', target: '(' };
@@ -215,11 +193,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['an empty list', { ops: [] }],
       ['101 operations', { ops: Array.from({ length: 101 }, () => ({ kind: 'insert_after', anchor: 'x', text: '' })) }],
       ['an unknown kind', { ops: [{ kind: 'append_text', text: 'x' }] }],
-      ['no kind', { ops: [{ target: 'x' }] }],
       ['an empty target', { ops: [{ kind: 'delete_text', target: '' }] }],
-      ['an empty anchor', { ops: [{ kind: 'insert_after', anchor: '', text: 'x' }] }],
-      ['no replacement', { ops: [{ kind: 'replace_text', target: 'x' }] }],
-      ['no text', { ops: [{ kind: 'insert_before', anchor: 'x' }] }],
       ['half a surrogate pair as target', { ops: [{ kind: 'delete_text', target: '\ud83e' }] }],
       [
         'W11 a result over 200 000 characters',
@@ -229,14 +203,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
       const made = await create({ content: 'x 🦊' });
       await expectRefused(call('PATCH', `/documents/${made.documentId}`, body), 400);
       expect((await get(made.documentId)).body).toEqual(made);
-    });
-
-    it('W49 a body of 200 000 characters and 100 operations in one go', async () => {
-      const lines = Array.from({ length: 100 }, (_, at) => `<${at}>`.padEnd(2_000, '.'));
-      const made = await create({ content: lines.join('') });
-      const ops = lines.map((_, at) => ({ kind: 'replace_text', target: `<${at}>`, replacement: `(${at})` }));
-      const reply = await patch(made.documentId, ...ops);
-      expect([reply.status, reply.body.content]).toEqual([200, made.content.replace(/<(\d+)>/g, '($1)')]);
     });
 
     it('W49 concurrent patches are all applied, but only one of two of the same place', async () => {
@@ -253,14 +219,6 @@ export function describeDocuments(held: { readonly it: Target }): void {
     const path = `/documents/${(await create()).documentId}`;
     expect(await call('DELETE', path)).toMatchObject({ status: 204, text: '' });
     for (const method of ['GET', 'DELETE']) await expectRefused(call(method, path), 404);
-  });
-
-  it('W15 an API key reads and writes documents', async () => {
-    const as = held.it.key;
-    const made = await call('POST', '/documents', { title: unique('by key') }, { as });
-    const read = await call('GET', `/documents/${made.body.documentId}`, undefined, { as });
-    expect([made.status, read.status, read.body]).toEqual([201, 200, made.body]);
-    expect(made.body.createdByUserId).toEqual(TEXT);
   });
 }
 
@@ -306,17 +264,6 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       expect(await call('POST', other, '', { documentId })).toMatchObject({ status: 201, body: { taskId: other } });
       expect([await listed(one), await listed(other)]).toEqual([[], [documentId]]);
       await expectRefused(call('DELETE', one, `/${documentId}`), 404);
-    });
-
-    it('W44 400 for what is neither a document nor a new one', async () => {
-      for (const body of [
-        {},
-        { documentId: 7 },
-        { documentId: '../x' },
-        { content: 'x' },
-        { title: 'x', type: 'memo' },
-      ])
-        await expectRefused(call('POST', await newTask(), '', body), 400);
     });
   });
 }

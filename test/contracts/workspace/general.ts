@@ -172,11 +172,6 @@ export function describeGeneral(held: { readonly it: Target }): void {
     it('W11 413 for a body over 1 MiB', async () => {
       await expectRefused(call('POST', BUGS, { body: { title: 'x', description: 'y'.repeat(1_048_576) } }), 413);
     });
-
-    it('W1, W2 an id with other characters, or too long, names nothing', async () => {
-      for (const id of ['a.b', 'a%2Fb', 'a%20b', 'x'.repeat(65), '%2e%2e'])
-        expect([403, 404]).toContain((await call('GET', `/workspaces/current/tasks/${id}`)).status);
-    });
   });
 
   describe('W9 conditional requests, W10 pages', () => {
@@ -248,11 +243,6 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     const made = await call('POST', '/bugs', { title: unique('by key') }, { as });
     const read = await call('GET', `/tasks/${made.body.taskId}`, undefined, { as });
     expect([made.status, read.status, read.body]).toEqual([201, 200, made.body]);
-  });
-
-  it('W24 400 without a description of 1 to 255 characters', async () => {
-    for (const description of [undefined, '', '   ', 'x'.repeat(256), 5])
-      await expectRefused(call('POST', '/api-keys', { description }), 400);
   });
 
   it('W20, W21, W26 at most 20 active keys, also of creations at the same time; revoking one makes room', async () => {

@@ -169,13 +169,6 @@ export function describeIsolation(): void {
     expect((await send('GET', `/workspaces/current/${same}`, { token })).status).toBe(200);
   });
 
-  it("W1 a cursor of another workspace's list gives rows of the own one only", async () => {
-    const path = `/workspaces/current/documents?cursor=${theirs.cursor}`;
-    const { status, text } = await send('GET', path, { token: stranger.token });
-    expect(status).toBe(200);
-    for (const { workspaceId } of JSON.parse(text).documents) expect(workspaceId).toBe(stranger.workspaceId);
-  });
-
   it("W1 a document is not attached to another workspace's task, nor theirs to an own one", async () => {
     const { token } = stranger;
     const attach = (taskId: string, documentId: string) =>

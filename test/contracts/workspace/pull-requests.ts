@@ -61,26 +61,6 @@ export function describePullRequests(held: { readonly it: Target }): void {
         });
     });
 
-    it('W58 keeps the given fields, times as UTC', async () => {
-      const given = record({
-        description: 'Text',
-        state: 'merged',
-        draft: true,
-        url: `https://example.com/${unique('pr')}`,
-        author: 'ada',
-        reviewers: ['bob'],
-        labels: ['l'],
-        assignees: ['cy'],
-      });
-      const times = { createdAt: '2026-01-01T01:00:00+01:00', mergedAt: '2026-01-02T00:00:00Z' };
-      const { body } = await post({ ...given, ...times });
-      expect(body).toMatchObject(given);
-      expect([Date.parse(body.createdAt), Date.parse(body.mergedAt)]).toEqual([
-        Date.parse('2026-01-01T00:00:00Z'),
-        Date.parse('2026-01-02T00:00:00Z'),
-      ]);
-    });
-
     it('W59, W74 200 replaces the fields given and keeps absent ones; null and [] clear', async () => {
       const kept = { description: 'old', labels: ['x'], author: 'ada' };
       const { repoId } = (await post(record(kept))).body;
@@ -92,38 +72,24 @@ export function describePullRequests(held: { readonly it: Target }): void {
       expect((await post(record({ repoId, ...cleared }))).body).toMatchObject({ ...cleared, author: 'ada' });
     });
 
-    it('W59, W74 twenty concurrent records make one', async () => {
-      const given = record();
-      const replies = await Promise.all(Array.from({ length: 20 }, () => post(given)));
-      expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
-      expect(replies.filter(({ status }) => status === 200)).toHaveLength(19);
-    });
-
     it.each([
       ...['provider', 'repoId', 'headBranch', 'baseBranch', 'title'].map((name) => ({ [name]: undefined })),
       { provider: 'sourceforge' },
       { state: 'stale' },
       { state: 'declined' },
-      { draft: 'yes' },
       { url: 'file:///etc/passwd' },
-      { mergedAt: 'then' },
-      { labels: [{}] },
     ])('W53, W58, W67 400 for %o', async (fields) => {
       await expectRefused(post(record(fields)), 400);
     });
   });
 
-  it('W52 provider, repoId and identifier together identify a request', async () => {
-    const given = record();
-    for (const other of [{}, { identifier: '8' }, { repoId: unique('r') }, { provider: 'gitlab' }])
-      expect((await call('POST', { ...given, ...other })).status).toBe(201);
-  });
-
-  it('W57 a number is accepted for repoId and identifier, a string returned', async () => {
+  it('W52, W57 provider, repoId and identifier together identify a request, also as numbers', async () => {
     const repoId = Math.floor(Math.random() * 2 ** 48);
     const { body } = await call('POST', record({ repoId, identifier: 12 }));
     expect(body).toMatchObject({ repoId: String(repoId), identifier: '12' });
     expect((await call('POST', record({ repoId: String(repoId), identifier: '12' }))).status).toBe(200);
+    for (const other of [{ identifier: '8' }, { repoId: unique('r') }, { provider: 'gitlab' }])
+      expect((await call('POST', record({ repoId, identifier: '12', ...other }))).status).toBe(201);
   });
 
   it('W59, W61, W74 without identifier nothing is recorded: 403 without a stored token, 400 for head = base', async () => {
@@ -167,10 +133,6 @@ export function describePullRequests(held: { readonly it: Target }): void {
       expect((await list(`repoId=${repoId}`)).pullRequests).toEqual([body]);
       const merged = await call('PATCH', { provider, repoId, identifier, state: 'merged' });
       expect(merged.body).toMatchObject({ state: 'merged', mergedAt: TIME });
-    });
-
-    it.each(['provider', 'repoId', 'identifier'])('W52, W53 400 without %s', async (name) => {
-      await expectRefused(call('PATCH', { ...record(), [name]: undefined }), 400);
     });
   });
 
@@ -335,12 +297,6 @@ export function describeProvider(): void {
     expect((await call('GET')).body.pullRequests).toMatchObject([{ identifier: '1', reviewers: [] }]);
   });
 
-  it('502 provider_unavailable where the provider does not answer', async () => {
-    const { open, standIn } = await connected();
-    await standIn.close();
-    await expectRefused(open(), 502, 'provider_unavailable');
-  });
-
   it('W59 PATCH goes to the provider first, and the record says what it holds then', async () => {
     const { open, call, standIn } = await connected();
     const { provider, repoId, identifier } = (await open()).body;
@@ -356,14 +312,6 @@ export function describeProvider(): void {
     await expectRefused(call('PATCH', { ...target, baseBranch: 'gone' }), 400, 'branch_not_found');
     await expectRefused(call('PATCH', { ...target, state: 'merged' }), 400, 'unsupported_field');
     expect((await call('GET')).body.pullRequests).toMatchObject([{ title: 'Edited', state: 'closed' }]);
-  });
-
-  it('W59 PATCH changes the record only where the member has no token', async () => {
-    const { call, standIn } = await connected({ token: null });
-    await call('POST', { ...WANTED, identifier: '7' });
-    const reply = await call('PATCH', { ...WANTED, identifier: '7', title: 'Edited' });
-    expect(reply).toMatchObject({ status: 200, body: { title: 'Edited' } });
-    expect(standIn.requests).toEqual([]);
   });
 
   it('W59 a record never contacts the provider; PATCH of an unknown target is 404 before anything is asked', async () => {

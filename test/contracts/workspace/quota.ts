@@ -45,18 +45,6 @@ export function describeQuota(): void {
     expect((await get()).status).toBe(429);
   });
 
-  it('W69 200 requests per 15 minutes; the longer wait wins', async () => {
-    const { clock, get } = await start();
-    for (let minute = 0; minute < 5; minute++) {
-      for (let n = 0; n < 40; n++) expect((await get()).status).toBe(200);
-      await clock.advance(60_000);
-    }
-    const refused = await get();
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '600']);
-    await clock.advance(600_000);
-    expect((await get()).status).toBe(200);
-  });
-
   it('W69 all keys of a workspace share the quota, and workspaces do not', async () => {
     const { running, get, target } = await start({ quota: { ...SPECIFIED_QUOTA, burst: 3 } });
     const { workspaceId, userId, service } = running;
@@ -118,31 +106,6 @@ export function describeQuota(): void {
     const accepted = await acceptedBy({ clock, quota, file: await killedCopy(running.file) });
     expect(accepted).toBeLessThanOrEqual(quota.requests - used);
     expect(accepted).toBeGreaterThanOrEqual(quota.requests - used - slack);
-  });
-
-  it('W72 a slot of a block counts from when it was used, not from when the block began', async () => {
-    const quota = { ...SPECIFIED_QUOTA, requests: 80, burst: 0 };
-    const { running, clock, get } = await start({ quota });
-    expect((await get()).status).toBe(200);
-    await clock.advance(quota.window - 1_000);
-    expect((await get()).status).toBe(200);
-    await clock.advance(2_000);
-    // The block of two began more than a window ago; its second slot was used 2 s ago.
-    const accepted = await acceptedBy({ clock, quota, file: await killedCopy(running.file) });
-    expect([78, 79]).toContain(accepted);
-  });
-
-  it('W72 a reboot costs at most one window, however long the machine had run before', async () => {
-    const clock = createTravellingClock();
-    const quota = { ...SPECIFIED_QUOTA, burst: 3 };
-    await clock.advance(10 * 86_400_000);
-    const { running } = await start({ clock, quota });
-    for (let n = 0; n < 3; n++) await ask({ url: running.url, token: running.apiKey }, 'GET', TASKS);
-    const file = await killedCopy(running.file);
-    clock.reboot();
-    expect(await acceptedBy({ clock, quota, file })).toBe(0);
-    await clock.advance(quota.burstWindow);
-    expect(await acceptedBy({ clock, quota, file })).toBe(3);
   });
 
   it('W72 no sequence of requests, pauses, clock jumps and restarts exceeds a window', async () => {

@@ -121,7 +121,13 @@ export const time = (seconds: number): string => new Date(at(seconds)).toISOStri
 
 /** The quota is not limited. */
 const SLOT: Slot = { record: async () => {}, release() {}, leave() {}, complete: async () => {} };
-const SLOTS = { acquire: async () => SLOT, usedShare: () => 0, paces: () => [], isHalted: () => false, isPaused: () => false };
+const SLOTS = {
+  acquire: async () => SLOT,
+  usedShare: () => 0,
+  paces: () => [],
+  isHalted: () => false,
+  isPaused: () => false,
+};
 
 export async function openBoard({
   workflow,

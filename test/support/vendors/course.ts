@@ -43,7 +43,7 @@ interface Course {
  * A client over a written course of answers: each request must be the one that is due, and documented. A test that leaves
  * turns, or asks what is not due, fails.
  */
-export function playing(origin: string, course: readonly Turn[], clock = createTravellingClock()): Course {
+function playing(origin: string, course: readonly Turn[], clock = createTravellingClock()): Course {
   const requests: HttpRequest[] = [];
   const rest = [...course];
   onTestFinished(() => {

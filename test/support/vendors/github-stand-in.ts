@@ -17,8 +17,6 @@ export interface GithubStandIn {
   /** Requests: method, path and the token's owner. */
   readonly requests: readonly string[];
   readonly pulls: readonly Pull[];
-  /** Cuts the connection of the next request that opens a pull request, after it was carried out. */
-  cutNextCreation(): void;
   close(): Promise<void>;
 }
 
@@ -31,7 +29,6 @@ const REPOSITORY = { id: 70100, full_name: 'acme/api', owner: { login: 'acme' } 
 export async function startGithub(): Promise<GithubStandIn> {
   const requests: string[] = [];
   const pulls: Pull[] = [];
-  let cut = false;
 
   const open = (body: Fields, user: string) => {
     const { head, base } = body as { head: string; base: string };
@@ -120,11 +117,6 @@ export async function startGithub(): Promise<GithubStandIn> {
     requests.push(`${request.method} ${url.pathname} ${user ?? 'nobody'}`);
     const [status, given] =
       user === undefined ? [401, { message: 'Bad credentials' }] : route(request.method ?? '', url, body, user);
-    if (cut && request.method === 'POST' && url.pathname.endsWith('/pulls')) {
-      cut = false;
-      response.destroy();
-      return;
-    }
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(given));
   };
 
@@ -134,9 +126,6 @@ export async function startGithub(): Promise<GithubStandIn> {
     url,
     requests,
     pulls,
-    cutNextCreation() {
-      cut = true;
-    },
     close: () =>
       new Promise((resolve) => {
         server.closeAllConnections();

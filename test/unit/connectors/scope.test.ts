@@ -6,7 +6,7 @@ import type { Connector } from '../../../src/connectors/connector.ts';
 import { github } from '../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
-import { inScope, matches, namedIn, patternsOf, type Scope } from '../../../src/connectors/kit/scope.ts';
+import { inScope, matches, type Scope } from '../../../src/connectors/kit/scope.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
 import type { Names } from '../../../src/model/names.ts';
 import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
@@ -22,23 +22,15 @@ describe('matches', () => {
     ['Acme/API', 'acme/api', true],
     ['acme/api', 'acme/api-2', false],
     ['acme/*', 'acme/api', true],
-    ['acme/*', 'acme/', true],
     ['acme/*', 'acme/group/api', false],
     ['acme/*', 'acme-evil/api', false],
     ['acme/**', 'acme/group/api', true],
-    ['acme/**/api', 'acme/a/b/api', true],
     ['acme/api-*', 'acme/api-web', true],
     ['acme/api-*', 'acme/api', false],
-    ['acme/*-api-*', 'acme/my-api-api-2', true],
-    ['*/api', 'acme/api', true],
     ['*', 'acme/api', false],
     ['**', 'acme/api', true],
     // Only stars are special characters.
     ['acme/a.i', 'acme/api', false],
-    ['acme/[a-z]pi', 'acme/api', false],
-    ['acme/(a|b)', 'acme/a', false],
-    ['', '', true],
-    ['', 'a', false],
   ])('%j against %j is %s', (pattern, name, expected) => {
     expect(matches(pattern, name)).toBe(expected);
   });
@@ -54,7 +46,7 @@ describe('matches', () => {
     );
   });
 
-  it('takes time proportional to both lengths', () => {
+  it('takes time proportional to both lengths [A8]', () => {
     // A backtracking engine would not finish.
     expect(matches(`${'a*'.repeat(200)}b`, 'a'.repeat(400))).toBe(false);
   });
@@ -70,10 +62,6 @@ describe('inScope', () => {
     expect(inScope({ id: '8', name: 'other/api' }, scope)).toBe(false);
   });
 
-  it('includes a configured id under any name', () => {
-    expect(inScope({ id: '42', name: 'moved/away' }, scope)).toBe(true);
-  });
-
   it('includes archived repositories and forks only if an option or a name does', () => {
     for (const trait of [{ archived: true }, { fork: true }]) {
       expect(inScope({ ...candidate, ...trait }, scope)).toBe(false);
@@ -87,12 +75,6 @@ describe('inScope', () => {
     for (const exclude of ['acme/api', 'acme/a*', '7'])
       expect(inScope(candidate, { ...scope, exclude: [exclude] })).toBe(false);
     expect(inScope({ id: '42', name: 'tools/cli' }, { ...scope, exclude: ['tools/*'] })).toBe(false);
-  });
-
-  it('separates patterns from names', () => {
-    expect(patternsOf(scope)).toEqual(['acme/*']);
-    expect(namedIn(scope)).toEqual(['tools/cli', '42']);
-    expect(namedIn({ ...scope, exclude: ['tools/*', '42'] })).toEqual([]);
   });
 });
 
@@ -121,7 +103,6 @@ describe('a name that is bound to an id', () => {
     ['3', 'acme/web', ['acme/web'], true],
     // A pattern matches current names.
     ['2', 'acme/api', ['acme/api', 'acme/*'], true],
-    ['2', 'acme/api', ['2'], true],
   ])('%s %s in %j: %s', (id, name, include, expected) => {
     expect(inScope({ id, name }, scope(include))).toBe(expected);
   });
@@ -306,18 +287,12 @@ async function ignoringFailure(work: Promise<unknown> | undefined): Promise<void
   await work?.catch(() => undefined);
 }
 
-it.each(VENDORS)('%s lists and registers webhooks by the bound id of a name', async (_, vendor) => {
+it.each(VENDORS)('%s checks a unit and registers its webhooks by the bound id of its name', async (_, vendor) => {
   const { connection, requests } = connect(vendor);
   const url = 'https://sync.example.com/webhooks/acme/vendor';
+  await ignoringFailure(connection.check(signal));
   await ignoringFailure(connection.hooks?.states(url, signal));
   await ignoringFailure(connection.hooks?.install(url, 'a secret of some length', signal));
-  expect(requests.filter((each) => each.includes(vendor.name))).toEqual([]);
-  expect(requests.some((each) => each.includes(vendor.id))).toBe(true);
-});
-
-it.each(VENDORS)('%s checks a unit by the bound id of its name', async (_, vendor) => {
-  const { connection, requests } = connect(vendor);
-  await ignoringFailure(connection.check(signal));
   expect(requests.filter((each) => each.includes(vendor.name))).toEqual([]);
   expect(requests.some((each) => each.includes(vendor.id))).toBe(true);
 });

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../../src/connectors/connector.ts';
 import { sentry } from '../../../src/connectors/sentry/index.ts';
 import type { WorkItem } from '../../../src/model/item.ts';
-import { mergeNewest } from '../../../src/sync/reconcile/newest-wins.ts';
 import {
   conversations,
   exactly,
@@ -46,9 +45,6 @@ describe('lists', () => {
   const EVERYTHING = { unit: 'all:41', watermark: '2026-01-05T09:00:00.000Z' };
   const date = { date: 'Mon, 05 Jan 2026 08:59:30 GMT' };
   const seen = (minute: string, id: number) => issue(id, `2026-01-05T08:${minute}Z`);
-  const since = '2026-01-01T00:00:00.000Z';
-  const history = (page?: string) => (connection: Connected) =>
-    connection.history({ unit: '41', since, ...(page && { page }) }, signal);
   const PROJECTS = `GET ${HOME}/projects/?per_page=100`;
   const named = { projects: ['back', 'front-*', 1], exclude: ['front-old'] };
   const slugs = (found: object) => Object.entries(found).map(([id, slug]) => ({ id, slug }));
@@ -114,11 +110,6 @@ describe('lists', () => {
       [],
       exactly({ outcome: 'unchanged' }),
     ],
-    'of everything are requested after six hours': [
-      poll({ ...EVERYTHING, startedAt: '2026-01-05T15:00:00.000Z' }),
-      [[list('', 'new'), { headers: LAST, body: [] }]],
-      { outcome: 'page' },
-    ],
     'follow each project twice, named or by pattern, over all pages': [
       (connection) => connection.units(signal),
       pages,
@@ -131,38 +122,10 @@ describe('lists', () => {
       exactly({ keys: [], containers: ['4'] }),
       named,
     ],
-    'of a sweep fail for an unknown project': [
-      (connection) => connection.sweep('away', undefined, signal),
-      pages,
-      failing('not_found'),
-      named,
-    ],
-    'of a backfill go on until its start': [
-      async (connection) => {
-        const [first, last] = [await history()(connection), await history('17:0:0')(connection)];
-        return [first.next, last.next, last.body.toString()];
-      },
-      [
-        [list('', 'date'), { headers: NEXT, body: [issue(1, '2026-01-02T00:00:00Z')] }],
-        [list('', 'date', '17:0:0'), { headers: link('18:0:0'), body: [issue(2, '2025-12-31T00:00:00Z')] }],
-      ],
-      exactly(['17:0:0', undefined, '[]']),
-    ],
     'of a sweep contain everything': [
       (connection) => connection.sweep('41', undefined, signal),
       [[list('', 'new'), { headers: NEXT, body: [issue(1)] }]],
       exactly({ keys: ['sentry:sentry.io:issue:1'], containers: ['41'], next: '17:0:0' }),
-    ],
-    'of the second unit add nothing to a backfill or a sweep': [
-      async (connection) => [
-        await connection.history({ unit: 'all:41' }, signal),
-        await connection.sweep('all:41', undefined, signal),
-      ],
-      [],
-      exactly([
-        { event: 'issues.list', body: Buffer.from('[]') },
-        { keys: [], containers: [] },
-      ]),
     ],
   });
 });
@@ -171,7 +134,6 @@ describe('an issue at Sentry', () => {
   const ONE = `${HOME}/issues/7/`;
   const path = `${ONE}comments/`;
   const text = 'Tracked as BUG-12\n\nworksync:acme';
-  const OLD = 'Tracked as BUG-11\n\nworksync:acme';
   const note = (id: number, words: string) => ({ id: String(id), type: 'note', data: { text: words } });
   const listed = (...notes: object[]): Turn => [`GET ${path}`, { headers: LAST, body: notes }];
   const post: Turn = [`POST ${path}`, { status: 201, body: {} }, { text }];
@@ -186,8 +148,6 @@ describe('an issue at Sentry', () => {
       ));
   const close = (connection: Connected) => connection.close(reference, signal);
   const is = (status: string): Turn => [`GET ${ONE}`, { body: { status } }];
-  const check = (connection: Connected) => connection.check(signal);
-  const organization: Turn = [`GET ${HOME}/`, { body: { name: 'Acme' } }];
 
   conversations(PARTY, {
     'that was merged into another is gone': [
@@ -196,14 +156,6 @@ describe('an issue at Sentry', () => {
       [{ key: reference.key, identifier: 'APP-7', gone: true }],
     ],
     'gets a comment if there is none': [write(), [listed(note(1, 'hello')), post]],
-    'has its comment updated on a later page': [
-      write(),
-      [
-        [`GET ${path}`, { headers: link('100:1:0'), body: [note(1, 'hello')] }],
-        [`GET ${path}?cursor=100:1:0`, { headers: LAST, body: [note(4, OLD)] }],
-        edit,
-      ],
-    ],
     ...Object.fromEntries(
       [403, 404].map((status) => [
         `gets a comment beside the quote of another person, which may not be edited: ${status}`,
@@ -211,30 +163,12 @@ describe('an issue at Sentry', () => {
       ]),
     ),
     'is resolved': [close, [is('unresolved'), [`PUT ${ONE}`, { body: {} }, { status: 'resolved' }]]],
-    'stays resolved': [close, [is('resolved')]],
     'stays archived': [close, [is('ignored')]],
-    'is checked by a pattern that matches nothing': [
-      check,
-      [organization, [`GET ${HOME}/projects/?per_page=100`, { headers: LAST, body: [] }]],
-      [
-        { level: 'ok', subject: 'organisation' },
-        { level: 'error', subject: 'projects' },
-      ],
-      { projects: ['*'] },
-    ],
-    'is checked with the words of a refusal': [
-      async (connection) => (await check(connection)).at(-1)?.message,
-      [
-        organization,
-        [list('', 'new'), { status: 403, body: { detail: { code: 'x', message: 'You need event:read' } } }],
-      ],
-      expect.stringContaining('You need event:read'),
-    ],
   });
 });
 
 describe('an item', () => {
-  const { hook, page, fetched } = translationsOf({
+  const { hook, fetched } = translationsOf({
     connector: sentry,
     given: { organization: 'acme', projects: ['front-*'] },
   });
@@ -258,8 +192,6 @@ describe('an item', () => {
 
   it.each([
     ['unresolved', 'regressed', 'open', 'unresolved (regressed)'],
-    ['unresolved', null, 'open', 'unresolved'],
-    ['resolved', null, 'done', 'resolved'],
     ['ignored', 'archived_until_escalating', 'done', 'ignored (archived_until_escalating)'],
     ['of_tomorrow', null, undefined, 'of_tomorrow'],
     [undefined, 'ongoing', undefined, undefined],
@@ -272,23 +204,5 @@ describe('an item', () => {
     expect([ofHook('issue.assigned.team').assignees, ofHook('issue.created').assignees]).toEqual([['team:3'], []]);
     expect(itemWith({ assignedTo: { id: 7, name: 'Ada' } })).toMatchObject({ assignees: ['7'] });
     expect(itemWith({ assignedTo: 'ada' })).not.toHaveProperty('assignees');
-  });
-
-  it('has a web address without a query', () => {
-    const listed = page('issues.list', fixture('sentry', 'issues.list'));
-    expect(listed).toMatchObject({
-      items: [{}, { url: 'https://acme.sentry.io/issues/1170820243/', description: null }],
-    });
-    expect(itemWith({ permalink: 'javascript:alert(1)' })).not.toHaveProperty('url');
-  });
-
-  it('with two contents of one time is fetched, and the fetched one counts', () => {
-    const open = mergeNewest(undefined, itemWith({}), 'poll');
-    if (open.outcome !== 'applied') throw new Error(open.outcome);
-    const resolved = mergeNewest(open.stored, ofHook('issue.resolved'), 'webhook');
-    expect(resolved).toMatchObject({ outcome: 'applied', needsFetch: true, stored: { item: { state: 'done' } } });
-    if (resolved.outcome !== 'applied') throw new Error(resolved.outcome);
-    const fetch = mergeNewest(resolved.stored, itemWith({}), 'fetch');
-    expect(fetch).toMatchObject({ needsFetch: false, stored: { item: { state: 'open' } } });
   });
 });

@@ -25,7 +25,6 @@ const PARTY = {
   origin: 'https://api.app.shortcut.com/api/v3',
 };
 const REFERENCE: ItemReference = { kind: 'work_item', key: 'k', locator: { storyId: '318', teamId: TEAM } };
-const UNJUDGED: ItemReference = { ...REFERENCE, locator: { storyId: '318', isFollowed: 'unknown' } };
 const story = (more: object = {}): Turn => [
   'GET /stories/318',
   { body: { id: 318, group_id: TEAM, created_at: '2026-01-05T08:00:00Z', completed: false, workflow_id: 7, ...more } },
@@ -79,14 +78,7 @@ describe('a story', () => {
       comment,
       [me, listed(by('me', 'Before\n\nworksync:w:tasks')), ['PUT /stories/318/comments/4', { body: {} }, sent]],
     ],
-    'keeps a comment with the same text': [comment, [me, listed(by('me', `${STORED}\r\n`))]],
     'is closed by the first state of type done': [close, [story(), workflow, set(12)]],
-    'is closed by the configured state': [
-      close,
-      [story(), workflow, set(13)],
-      undefined,
-      { completedStatus: 'released' },
-    ],
     'is not closed by a state that is not done': [
       close,
       [story(), workflow],
@@ -94,7 +86,6 @@ describe('a story', () => {
       { completedStatus: 'To do' },
     ],
     'stays as it is if completed': [close, [story({ completed: true })]],
-    'without a team is ignored': [fetch(UNJUDGED), [story({ group_id: null })], []],
     'without a team stays with the team that it had': [
       fetch(REFERENCE),
       [story({ group_id: null })],

@@ -11,42 +11,21 @@ describe('html', () => {
       ['lines of an editor', '<div>One.</div><div>Two.</div>', 'One.\nTwo.'],
       ['paragraphs', '<p>One.</p><p>Two.</p>', 'One.\n\nTwo.'],
       ['line breaks', 'One<br>Two<br/>Three', 'One\nTwo\nThree'],
-      ['an empty line', '<div>One</div><div><br></div><div>Two</div>', 'One\n\nTwo'],
       ['spaces', '<div>  One&nbsp;  \n two </div>', 'One two'],
-      ['entities', '<div>a &lt;b&gt; &amp; &quot;c&quot; &#8364;</div>', 'a <b> & "c" €'],
       ['entities that hide a tag', '<div>&lt;script&gt;alert(1)&lt;/script&gt;</div>', '<script>alert(1)</script>'],
-      ['marks', '<div><b>a</b> <i>b</i> <s>c</s> <code>d</code></div>', '**a** _b_ ~~c~~ `d`'],
       ['headings', '<h1>Steps</h1><div>Go</div><h3>Then</h3>', '# Steps\n\nGo\n\n### Then'],
       ['a list', '<ul><li>a</li><li>b</li></ul>', '- a\n- b'],
-      ['numbers', '<ol><li>a</li><li>b</li></ol>', '1. a\n2. b'],
       ['lists in lists', '<ul><li>a<ol><li>x</li></ol></li><li>b</li></ul>', '- a\n  1. x\n- b'],
-      ['a list between paragraphs', '<p>a</p><ul><li>b</li></ul><p>c</p>', 'a\n\n- b\n\nc'],
       ['a quote', '<blockquote><div>a</div><div>b</div></blockquote><div>c</div>', '> a\n> b\n\nc'],
       ['code', '<pre><code>if (a &lt; b)\n  go();</code></pre>', '```\nif (a < b)\n  go();\n```'],
       ['a link', '<a href="https://work.example.com/t/1">the task</a>', '[the task](https://work.example.com/t/1)'],
-      ['a link without words', '<a href="https://a.example/1"><img></a>', 'https://a.example/1'],
       ['a link that does something', '<a href="javascript:alert(1)">click</a>', 'click'],
-      ['a picture', '<div>see <img src="x" alt="the log"></div>', 'see the log'],
       ['a table', '<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>', '| a | b |\n| 1 | 2 |'],
-      ['a rule', '<div>a</div><hr><div>b</div>', 'a\n\n---\n\nb'],
       ['what is no text', '<style>p{}</style><script>alert(1)</script><!-- BUG-1 --><div>a</div>', 'a'],
       ['a tag that is never closed', '<div><b>a<div>b', '**a\nb\n**'],
-      ['tags that cross', '<div><b>a</div></b>b', '**a**\nb'],
-      ['a tag that is never finished', '<div>a<div', 'a'],
-      ['upper case', '<DIV>One</DIV><BR><DIV>Two</DIV>', 'One\n\nTwo'],
       ['nothing', '<div><br></div>', ''],
-      ['text without markup', 'One\n\n- two &amp; three\n', 'One\n\n- two & three'],
-      ['text with a comparison', 'a < b and c > d', 'a < b and c > d'],
     ])('%s', (_, html, expected) => {
       expect(textOfHtml(html)).toBe(expected);
-    });
-
-    it('stays in bounds with whatever is nested', () => {
-      const many = 20_000;
-      for (const tag of ['div', 'blockquote', 'ul><li', 'a href="https://a.example"', 'b', 'pre', 'script']) {
-        const text = textOfHtml(`${`<${tag}>`.repeat(many)}x`);
-        expect(text.length).toBeLessThan(many * 40);
-      }
     });
 
     it('survives whatever comes', () => {
@@ -90,12 +69,6 @@ describe('html', () => {
       const marks = Array.from({ length: 200 }, (_, at) => `<b class="${at}">`).join('');
       expect(textOfHtml(`<p>${marks}${'<p>x'.repeat(20_000)}`).length).toBeLessThan(4 * 65_536);
     });
-
-    it('links do not nest', () => {
-      expect(textOfHtml('<a href="https://a.example">one <a href="https://b.example">two</a> three</a>')).toBe(
-        '[one](https://a.example)[two](https://b.example) three',
-      );
-    });
   });
 });
 
@@ -121,20 +94,11 @@ describe('adf', () => {
   };
   const item = (...content: unknown[]): Json => ({ type: 'listItem', content });
 
-  const shot = {
-    ...node('media', { url: 'https://a.example/b.png' }),
-    marks: [mark('link', { href: 'https://a.example' })],
-  };
-
   describe('text of a document', () => {
     it.each<[string, Json, string]>([
       ['paragraphs', doc(p('One.'), p('Two.')), 'One.\n\nTwo.'],
-      ['a line break', doc(p('One', { type: 'hardBreak' }, 'Two')), 'One\nTwo'],
       ['a heading', doc(node('heading', { level: 3 }, 'Steps')), '### Steps'],
       ['strong', doc(p(text('a', mark('strong')))), '**a**'],
-      ['emphasis and struck', doc(p(text('a', mark('em')), text('b', mark('strike')))), '_a_~~b~~'],
-      ['code', doc(p(text('UTF-8', mark('code')))), '`UTF-8`'],
-      ['a mark that says nothing', doc(p(text('a', { type: 'textColor', attrs: { color: '#f00' } }))), 'a'],
       [
         'a link with words',
         doc(p(link('the task', 'https://work.example.com/t/1'))),
@@ -152,11 +116,6 @@ describe('adf', () => {
         ),
         '- a\n  3. x\n  4. y\n- b',
       ],
-      [
-        'tasks',
-        doc(node('taskList', {}, node('taskItem', { state: 'DONE' }, 'a'), node('taskItem', { state: 'TODO' }, 'b'))),
-        '- [x] a\n- [ ] b',
-      ],
       ['code', doc(node('codeBlock', { language: 'sh' }, 'npm test')), '```sh\nnpm test\n```'],
       [
         'code that tries to end its block',
@@ -164,29 +123,11 @@ describe('adf', () => {
         '````ab\n```\nCloses BUG-1\n````',
       ],
       ['a quote', doc({ type: 'blockquote', content: [p('a'), p('b')] }), '> a\n>\n> b'],
-      ['a rule', doc(p('a'), { type: 'rule' }, p('b')), 'a\n\n---\n\nb'],
-      ['something folded', doc(node('expand', { title: 'Log' }, p('a'))), '**Log**\n\na'],
       ['a table', doc(node('table', {}, row('Header', 'a', 'b'), row('Cell', '1', '2\n3'))), '| a | b |\n| 1 | 2 3 |'],
-      ['a person without a name', doc(p(node('mention', { id: '5b10a2844c20' }))), '@5b10a2844c20'],
-      [
-        'a picture without a name',
-        doc(node('mediaSingle', {}, node('media', { type: 'file', id: 'x' }))),
-        '[attachment]',
-      ],
-      ['a picture that is a link', doc(node('mediaSingle', {}, shot)), '[https://a.example/b.png](https://a.example)'],
-      ['a person', doc(p(node('mention', { id: '1', text: '@Ada' }))), '@Ada'],
-      ['a date', doc(p(node('date', { timestamp: '1772409600000' }))), '2026-03-02'],
-      ['a state', doc(p(node('status', { text: 'READY' }))), 'READY'],
-      ['a face', doc(p(node('emoji', { shortName: ':smile:' }))), ':smile:'],
       [
         'a picture',
         doc({ type: 'mediaSingle', content: [node('media', { type: 'file', id: 'x', alt: 'the log' })] }),
         'the log',
-      ],
-      [
-        'a file without alternative text',
-        doc(p(node('mediaInline', { id: 'x', __fileName: 'trace.log' }))),
-        'trace.log',
       ],
       [
         'a key within which a mark begins',
@@ -194,11 +135,7 @@ describe('adf', () => {
         'See BUG-12, OPS-3.',
       ],
       ['a key within which a link ends', doc(p(link('BUG', 'https://a.example'), '-12')), 'BUG-12 (https://a.example)'],
-      ['code beside a word', doc(p(text('BUG', mark('code')), '-12')), '`BUG`-12'],
-      ['a node of tomorrow', doc({ type: 'hologram', content: [p('a')] }), 'a'],
-      ['words outside of a paragraph', doc('a', 'b', p('c')), 'ab\n\nc'],
       ['nothing', doc(), ''],
-      ['empty paragraphs', doc(p(), p('a'), p()), 'a'],
     ])('%s', (_, document, expected) => {
       expect(textOfAdf(document)).toBe(expected);
     });
@@ -274,18 +211,9 @@ describe('adf', () => {
       expect(textOfAdf(doc(p('a'.repeat(300_000)), p('b')))).toBe('a'.repeat(262_144));
     });
 
-    it('nodes', () => {
-      expect(textOfAdf(doc(p(...Array.from({ length: 60_000 }, () => 'a'))))).toBe('a'.repeat(49_998));
-    });
-
     it('runs of backticks in code, however many', () => {
       const code = '` '.repeat(131_000);
       expect(textOfAdf(doc(node('codeBlock', {}, `${code}\`\`\`\``)))).toMatch(/^`{5}\n/);
-    });
-
-    it('indentation: deeper quotes stand at the same depth', () => {
-      const quoted = Array.from({ length: 20 }).reduce<Json>((within) => node('blockquote', {}, within), p('a\nb'));
-      expect(textOfAdf(doc(quoted))).toBe(['a', 'b'].map((line) => '> '.repeat(8) + line).join('\n'));
     });
   });
 });
@@ -294,20 +222,13 @@ describe('textile', () => {
   describe('Textile becomes Markdown-like text', () => {
     it.each([
       ['h2. Steps', '## Steps'],
-      ['h3(class#id). Steps', '### Steps'],
-      ['p>. To the right', 'To the right'],
-      ['bq. She said *no*', '> She said **no**'],
       ['* one\r\n** two\r\n*** three', '- one\n  - two\n    - three'],
       ['# one\n## two\n#* three', '1. one\n  1. two\n  - three'],
       ['|_. Name |\\2. Size |\n| a.bin | 3 |', '| Name | Size |\n| a.bin | 3 |'],
       ['*bold* _em_ -gone- +new+ @co*d*e@', '**bold** _em_ ~~gone~~ new `co*d*e`'],
-      ['%{color:red}red% and 50% and 60%', 'red and 50% and 60%'],
-      ['!picture.png!', '![](picture.png)'],
       ['"the task":https://work.example.com/t/BUG-12.', '[the task](https://work.example.com/t/BUG-12).'],
       ['https://x.example/a_b-c*d*e', 'https://x.example/a_b-c*d*e'],
       ['2 * 3 * 4, a-b-c, x - y - z, 1 + 2 + 3, Really! No! a@b.example', undefined],
-      ['BUG-12 and BUG-13', undefined],
-      ['before <pre>one</pre> after', 'before\n```\none\n```\n after'],
       ['<pre>\n* x\n*bold*\n</pre>\n*bold*', '```\n* x\n*bold*\n```\n**bold**'],
       ['<pre><code class="ruby">\nputs "*x*"\n</code></pre>', '```ruby\nputs "*x*"\n```'],
       ['<pre>\nnever ends', '```\nnever ends\n```'],

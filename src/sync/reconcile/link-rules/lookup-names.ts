@@ -257,7 +257,7 @@ const compiled = new WeakMap<Grammar, Map<string, ReturnType<typeof compile>>>()
  * @param text the whole address
  * @param host the connection's own host
  */
-export function readAddress(grammar: Grammar, host: string, { url, text }: { url: string; text: string }) {
+function readAddress(grammar: Grammar, host: string, { url, text }: { url: string; text: string }) {
   const byHost = compiled.get(grammar) ?? new Map<string, ReturnType<typeof compile>>();
   compiled.set(grammar, byHost);
   const forms = byHost.get(host) ?? (grammar.addresses ?? []).flatMap((spellings) => compile(spellings, host));

@@ -1,5 +1,9 @@
 import { altered, fixture, type ModelProvider, type State, seconds } from './provider.ts';
 
+const TEXTS = { title: ['A change', 'Another'], description: ['Text', null] };
+const OF_PULL = { ...TEXTS, draft: [false, true], state: ['open', 'closed', 'merged'], baseBranch: ['main', 'next'] };
+const OF_BOTH = { labels: [[], ['bug'], ['api', 'bug']], assignees: [[], ['ada'], ['ada', 'ben']] };
+
 const CREATED = fixture('bitbucket', 'pullrequest.created') as { pullrequest: object };
 const BITBUCKET_COMMENT = fixture('bitbucket', 'pullrequest.comment_created');
 const BITBUCKET_GONE = fixture('bitbucket', 'pullrequests.gone');
@@ -24,11 +28,9 @@ export const bitbucket: ModelProvider = {
   id: 'bitbucket',
   options: { repositories: ['acme/api'] },
   values: {
-    title: ['A change', 'Another'],
+    ...OF_PULL,
     description: ['Text', ''],
-    draft: [false, true],
     state: ['open', 'declined', 'merged'],
-    baseBranch: ['main', 'next'],
     reviewers: [[BEN], [], [BEN, CHO]],
   },
   final: ['merged', 'declined'],
@@ -82,16 +84,7 @@ function githubPullOf(state: State, at: number) {
 export const github: ModelProvider = {
   id: 'github',
   options: { repositories: ['acme/api'] },
-  values: {
-    title: ['A change', 'Another'],
-    description: ['Text', null],
-    draft: [false, true],
-    state: ['open', 'closed', 'merged'],
-    baseBranch: ['main', 'next'],
-    labels: [[], ['bug'], ['api', 'bug']],
-    assignees: [[], ['ada']],
-    reviewers: [['ben'], []],
-  },
+  values: { ...OF_PULL, ...OF_BOTH, reviewers: [['ben'], []] },
   final: ['merged'],
   webhook: (state, at) => ({
     event: 'pull_request',
@@ -145,14 +138,7 @@ function issueOf(state: State, at: number) {
 export const githubIssues: ModelProvider = {
   id: 'github',
   options: { repositories: ['acme/api'], issues: true },
-  values: {
-    title: ['A fault', 'Another'],
-    description: ['Text', null],
-    rawState: Object.keys(RAW),
-    labels: [[], ['bug'], ['api', 'bug']],
-    assignees: [[], ['ada']],
-    type: ['Bug', null],
-  },
+  values: { ...TEXTS, ...OF_BOTH, rawState: Object.keys(RAW), type: ['Bug', null] },
   final: [],
   webhook: (state, at) => ({ event: 'issues', payload: altered(CLOSED, { issue: issueOf(state, at) }) }),
   others: [
@@ -177,9 +163,10 @@ const GITLAB_REST = fixture('gitlab', 'merge_requests.get') as { project_id: unk
 const GITLAB_WORDS: Readonly<Record<string, string>> = { open: 'opened', closed: 'closed', merged: 'merged' };
 const gitlabPeople = (names: unknown) => (names as string[]).map((username) => ({ username }));
 const ids = (names: unknown) => (names as string[]).map((name) => name.length);
+/** To the second, in a spelling of its own. */
+const hookTime = (at: number) => seconds(at).replace('T', ' ').replace('Z', ' UTC');
 const titles = (names: unknown) => (names as string[]).map((title) => ({ title }));
 
-/** To the second, in a spelling of its own. */
 function gitlabAttributesOf(state: State, at: number) {
   return {
     title: state['title'],
@@ -189,7 +176,7 @@ function gitlabAttributesOf(state: State, at: number) {
     target_branch: state['baseBranch'],
     assignee_ids: ids(state['assignees']),
     reviewer_ids: ids(state['reviewers']),
-    updated_at: seconds(at).replace('T', ' ').replace('Z', ' UTC'),
+    updated_at: hookTime(at),
   };
 }
 
@@ -197,7 +184,7 @@ function within(path: string, fields: Readonly<Record<string, unknown>>) {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [`${path}.${name}`, value]));
 }
 
-/** Lists of gitlabPeople are left out where nobody is in them. */
+/** Lists of people are left out where nobody is in them. */
 function listed(names: unknown) {
   return (names as string[]).length === 0 ? undefined : gitlabPeople(names);
 }
@@ -221,16 +208,7 @@ function gitlabRestOf(state: State, at: number) {
 export const gitlab: ModelProvider = {
   id: 'gitlab',
   options: { projects: ['acme/platform/api'] },
-  values: {
-    title: ['A change', 'Another'],
-    description: ['Text', null],
-    draft: [false, true],
-    state: ['open', 'closed', 'merged'],
-    baseBranch: ['main', 'next'],
-    labels: [[], ['bug'], ['api', 'bug']],
-    assignees: [[], ['ada']],
-    reviewers: [['ben'], []],
-  },
+  values: { ...OF_PULL, ...OF_BOTH, reviewers: [['ben'], []] },
   final: ['merged'],
   webhook: (state, at) => ({
     event: 'Merge Request Hook',
@@ -264,7 +242,6 @@ const GITLAB_ISSUE_REST = fixture('gitlab', 'issues.get');
 const GITLAB_ISSUE_GONE = fixture('gitlab', 'issues.gone');
 
 const GITLAB_ISSUE_WORDS: Readonly<Record<string, string>> = { open: 'opened', done: 'closed' };
-const gitlabIssuePeople = (names: unknown) => (names as string[]).map((username) => ({ username }));
 
 function fieldsOf(state: State) {
   return {
@@ -276,17 +253,14 @@ function fieldsOf(state: State) {
 
 /** Where webhooks keep them, in their spelling of times. */
 function gitlabIssueAttributesOf(path: string, state: State, at: number) {
-  const numbers = (state['assignees'] as string[]).map((name) => name.length);
-  const updated = seconds(at).replace('T', ' ').replace('Z', ' UTC');
-  const fields = { ...fieldsOf(state), assignee_ids: numbers, updated_at: updated };
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [`${path}.${name}`, value]));
+  return within(path, { ...fieldsOf(state), assignee_ids: ids(state['assignees']), updated_at: hookTime(at) });
 }
 
 function gitlabIssueRestOf(state: State, at: number) {
   return altered(GITLAB_ISSUE_REST, {
     ...fieldsOf(state),
     labels: state['labels'],
-    assignees: gitlabIssuePeople(state['assignees']),
+    assignees: gitlabPeople(state['assignees']),
     updated_at: new Date(at).toISOString(),
   });
 }
@@ -296,12 +270,9 @@ export const gitlabIssues: ModelProvider = {
   id: 'gitlab',
   options: { projects: ['acme/platform/api'], issues: true },
   values: {
-    title: ['A bug', 'Another'],
+    ...{ ...TEXTS, ...OF_BOTH, state: ['open', 'done'] },
     // A webhook writes an image in another way, so this description is fetched.
     description: ['Text', null, 'See ![it](/uploads/it.png)'],
-    state: ['open', 'done'],
-    labels: [[], ['bug'], ['api', 'bug']],
-    assignees: [[], ['ada'], ['ada', 'ben']],
   },
   final: [],
   webhook: (state, at) => ({
@@ -309,8 +280,7 @@ export const gitlabIssues: ModelProvider = {
     payload: altered(GITLAB_ISSUE_HOOK, {
       ...gitlabIssueAttributesOf('object_attributes', state, at),
       labels: titles(state['labels']),
-      // Left out where nobody is in it.
-      assignees: (state['assignees'] as string[]).length === 0 ? undefined : gitlabIssuePeople(state['assignees']),
+      assignees: listed(state['assignees']),
     }),
   }),
   others: [

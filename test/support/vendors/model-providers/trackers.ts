@@ -1,5 +1,7 @@
 import { altered, fixture, type ModelProvider, type State, seconds } from './provider.ts';
 
+const COMMON = { title: ['A bug', 'Another'], description: ['Text', null], state: ['open', 'in_progress', 'done'] };
+
 const AZURE_UPDATED = fixture('azure-boards', 'workitem.updated');
 const AZURE_COMMENT = fixture('azure-boards', 'workitem.commented');
 const AZURE_GONE = fixture('azure-boards', 'workitems.gone');
@@ -40,9 +42,7 @@ export const azureBoards: ModelProvider = {
     projects: ['Website'],
   },
   values: {
-    title: ['A bug', 'Another'],
-    description: ['Text', null],
-    state: ['open', 'in_progress', 'done'],
+    ...COMMON,
     priority: ['1', null, '4'],
     labels: [[], ['api'], ['api', 'bug']],
     assignees: [[], [AZURE_BEN]],
@@ -77,9 +77,7 @@ export const generic: ModelProvider = {
   id: 'generic',
   options: { system: 'desk', feedUrl: 'https://desk.example.com/feed', projects: ['web'] },
   values: {
-    title: ['A bug', 'Another'],
-    description: ['Text', null],
-    state: ['open', 'in_progress', 'done'],
+    ...COMMON,
     rawState: ['New', 'Doing'],
     priority: ['high', null],
     labels: [[], ['api'], ['api', 'bug']],
@@ -134,9 +132,7 @@ export const jira: ModelProvider = {
     projects: ['ENG'],
   },
   values: {
-    title: ['A bug', 'Another'],
-    description: ['Text', null],
-    state: ['open', 'in_progress', 'done'],
+    ...COMMON,
     labels: [[], ['api'], ['api', 'bug']],
     assignees: [[], ['5b10a2844c20165700ede21g']],
   },
@@ -192,9 +188,7 @@ export const linear: ModelProvider = {
   id: 'linear',
   options: { organizationId: '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6', apiKey: 'lin_api_model', teams: ['ENG'] },
   values: {
-    title: ['A bug', 'Another'],
-    description: ['Text', null],
-    state: ['open', 'in_progress', 'done'],
+    ...COMMON,
     priority: [null, 'Urgent', 'Low'],
     labels: [[], ['api'], ['api', 'bug']],
     assignees: [[], [LINEAR_BEN]],
@@ -246,9 +240,7 @@ export const redmine: ModelProvider = {
   id: 'redmine',
   options: { url: 'https://redmine.example.com', apiKey: 'key-model', projects: ['website'] },
   values: {
-    title: ['A bug', 'Another'],
-    description: ['Text', null],
-    state: ['open', 'in_progress', 'done'],
+    ...COMMON,
     priority: ['Normal', 'High'],
     assignees: [[], ['9']],
   },
@@ -317,9 +309,7 @@ export const shortcut: ModelProvider = {
   id: 'shortcut',
   options: { token: 'token-model', teams: ['web'] },
   values: {
-    title: ['A bug', 'Another'],
-    description: ['Text', null],
-    state: ['open', 'in_progress', 'done'],
+    ...COMMON,
     labels: [[], ['bug']],
     assignees: [[], ['56d8a839-1c52-437f-b981-c3a15a11d6d4']],
   },

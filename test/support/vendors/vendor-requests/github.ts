@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { buildSchema } from 'graphql';
-import { parseSync, type TSType } from 'oxc-parser';
 import { z } from 'zod';
 import { graphqlBody } from './graphql.ts';
 import { type Description, fields, type Operation, patternOf } from './operation.ts';
@@ -10,7 +9,7 @@ const require = createRequire(import.meta.url);
 
 /**
  * GitHub's REST API as its OpenAPI description says it. `@octokit/openapi` holds that in 400 MB; `@octokit/openapi-types`
- * holds the same as declarations, which are read here one operation at a time.
+ * holds the same as declarations, of which the names of parameters and of fields are read here.
  */
 export const github: Description = {
   base: 'https://api.github.com',
@@ -72,137 +71,36 @@ function section(text: string, from: string): string {
   return text.slice(start, end);
 }
 
-/** The type that is declared as `name: …;` at this depth of a section. */
-function typeAt(text: string, depth: number, name: string): TSType {
-  const names = [`"${name}"`, name].flatMap((each) => [`${each}:`, `${each}?:`]);
-  const keys = names.map((each) => `\n${' '.repeat(depth)}${each}`);
-  const key = keys.find((each) => text.includes(each));
-  if (key === undefined) throw new Error(`the declarations hold no "${name}" any more`);
-  const { program } = parseSync('type.ts', `type T = ${statementAt(text, text.indexOf(key) + key.length)}`);
-  const [statement] = program.body;
-  if (statement?.type !== 'TSTypeAliasDeclaration') throw new Error(`"${name}" is declared otherwise now`);
-  return statement.typeAnnotation;
-}
-
-/** Up to the semicolon that no bracket holds; comments and texts count for nothing. */
-function statementAt(text: string, from: number): string {
-  const token = /\/\*[\s\S]*?\*\/|"(?:[^"\\]|\\.)*"|[{}[\]()<>;]/g;
-  token.lastIndex = from;
-  let depth = 0;
-  for (let found = token.exec(text); found; found = token.exec(text)) {
-    if ('{[(<'.includes(found[0])) depth++;
-    else if ('}])>'.includes(found[0])) depth--;
-    else if (found[0] === ';' && depth === 0) return text.slice(from, token.lastIndex);
-  }
-  throw new Error('a declaration does not end');
-}
-
 function operationOf(method: Operation['method'], path: string, name: string): Operation {
-  const type = typeAt(section(declared().text, 'export interface operations {'), 2, name);
-  const parameters = member(member(type, 'parameters'), 'query');
-  const body = member(member(member(type, 'requestBody'), 'content'), 'application/json');
+  const declaration = partOf(section(declared().text, 'export interface operations {'), 2, name) ?? '';
+  const query = namesIn(partOf(declaration, 6, 'query'), 8);
+  const body = namesIn(partOf(declaration, 8, 'application/json'), 10);
+  // Lists go on along the links of their answers, whose cursors the description of a list does not always name.
+  const cursors = query.includes('per_page') ? ['after', 'before'] : [];
   return {
-    method,
-    path,
-    headers: HEADERS,
-    ...(parameters && { query: queryOf(parameters) }),
-    ...(body && { body: isOptional(type, 'requestBody') ? schemaOf(body, 'json').optional() : schemaOf(body, 'json') }),
+    ...{ method, path, headers: HEADERS },
+    ...(query.length > 0 && { query: anyOf([...query, ...cursors]) }),
+    ...(body.length > 0 && { body: anyOf(body).optional() }),
   };
 }
 
-/**
- * Lists go on along the links of their answers, whatever stands in those: numbers, or cursors that the description of a
- * list does not always name (docs.github.com/rest/using-the-rest-api/using-pagination-in-the-rest-api).
- */
-function queryOf(parameters: TSType): z.ZodType {
-  const described = schemaOf(parameters, 'text') as z.ZodObject;
-  const isList = member(parameters, 'per_page') !== undefined;
-  return isList ? described.extend({ after: z.string().optional(), before: z.string().optional() }) : described;
+/** The object that is declared as `name: {` at this depth: the lines up to its end. */
+function partOf(text: string, depth: number, name: string): string | undefined {
+  const space = ' '.repeat(depth);
+  return new RegExp(`^${space}"?${name}"?\\??: \\{\\n([\\s\\S]*?)^${space}\\}`, 'm').exec(text)?.[1];
+}
+
+function namesIn(text = '', depth: number): readonly string[] {
+  return Array.from(text.matchAll(new RegExp(`^ {${depth}}"?([\\w-]+)"?\\??:`, 'gm')), ([, name = '']) => name);
+}
+
+/** Checks names only: values are of any type. */
+function anyOf(names: readonly string[]) {
+  return fields(Object.fromEntries(names.map((name) => [name, z.unknown().optional()])));
 }
 
 /** GitHub refuses what does not say who asks. */
 const HEADERS = z.looseObject({ 'user-agent': z.string().min(1), accept: z.string().startsWith('application/') });
-
-type Property = Extract<Extract<TSType, { type: 'TSTypeLiteral' }>['members'][number], { type: 'TSPropertySignature' }>;
-
-function propertiesOf(type: TSType | undefined): readonly Property[] {
-  const members = type?.type === 'TSTypeLiteral' ? type.members : [];
-  return members.filter((each): each is Property => each.type === 'TSPropertySignature');
-}
-
-function nameOf({ key }: Property): string {
-  if (key.type === 'Identifier') return key.name;
-  return key.type === 'Literal' ? String(key.value) : '';
-}
-
-function member(type: TSType | undefined, name: string): TSType | undefined {
-  return propertiesOf(type).find((each) => nameOf(each) === name)?.typeAnnotation?.typeAnnotation;
-}
-
-function isOptional(type: TSType, name: string): boolean {
-  return propertiesOf(type).find((each) => nameOf(each) === name)?.optional ?? true;
-}
-
-/** Schema of a declared type, for JSON or for the texts of a query. Throws for an unknown kind of type. */
-function schemaOf(type: TSType, as: 'json' | 'text'): z.ZodType {
-  switch (type.type) {
-    case 'TSStringKeyword':
-      return z.string();
-    case 'TSNumberKeyword':
-    case 'TSBigIntKeyword':
-      return as === 'json' ? z.number() : z.string().regex(/^\d+$/);
-    case 'TSBooleanKeyword':
-      return as === 'json' ? z.boolean() : z.enum(['true', 'false']);
-    case 'TSNullKeyword':
-      return z.null();
-    case 'TSUnknownKeyword':
-      return z.unknown();
-    case 'TSLiteralType':
-      return z.literal(String((type.literal as { value?: unknown }).value));
-    case 'TSParenthesizedType':
-      return schemaOf(type.typeAnnotation, as);
-    case 'TSUnionType':
-      return z.union(type.types.map((each) => schemaOf(each, as)));
-    case 'TSIntersectionType':
-      return z.intersection(schemaOf(type.types[0] as TSType, as), z.unknown());
-    case 'TSArrayType':
-      return z.array(schemaOf(type.elementType, as));
-    case 'TSTupleType':
-      return z.union(type.elementTypes.map((each) => schemaOf(each as TSType, as)));
-    case 'TSTypeLiteral':
-      return objectOf(type, as);
-    case 'TSTypeReference':
-      // `OneOf<[A, B]>`: one of the types of its list.
-      return schemaOf(type.typeArguments?.params[0] as TSType, as);
-    case 'TSIndexedAccessType':
-      return schemaOf(referredTo(type), as);
-    default:
-      throw new Error(`the declarations hold a type that is not known here: ${type.type}`);
-  }
-}
-
-function objectOf(type: Extract<TSType, { type: 'TSTypeLiteral' }>, as: 'json' | 'text'): z.ZodType {
-  const shape = propertiesOf(type).map((each) => {
-    const schema = each.typeAnnotation ? schemaOf(each.typeAnnotation.typeAnnotation, as) : z.unknown();
-    return [nameOf(each), each.optional ? schema.optional() : schema] as const;
-  });
-  const isOpen = type.members.some((each) => each.type === 'TSIndexSignature');
-  return isOpen ? z.looseObject(Object.fromEntries(shape)) : fields(Object.fromEntries(shape));
-}
-
-/** `components["parameters"]["direction"]` */
-function referredTo(type: Extract<TSType, { type: 'TSIndexedAccessType' }>): TSType {
-  const name = literal(type.indexType);
-  const kind = type.objectType.type === 'TSIndexedAccessType' ? literal(type.objectType.indexType) : '';
-  const components = section(declared().text, 'export interface components {');
-  const start = components.indexOf(`\n  ${kind}: {`);
-  if (kind === '' || start < 0) throw new Error(`the declarations hold no ${kind} ${name} any more`);
-  return typeAt(components.slice(start), 4, name);
-}
-
-function literal(type: TSType): string {
-  return type.type === 'TSLiteralType' ? String((type.literal as { value?: unknown }).value) : '';
-}
 
 /** Part of GitHub's GraphQL reference about the two mutations that REST lacks (docs.github.com/graphql/reference/mutations). */
 const schema = buildSchema(`
