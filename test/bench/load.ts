@@ -73,7 +73,6 @@ async function repeat(
   return { answered, perSecond: answered / ((performance.now() - begin) / 1_000) };
 }
 
-/** A server of `peers` in a process of its own, which may be told what to answer. */
 export async function startPeer(name: string, told: object = {}): Promise<{ port: number; child: ChildProcess }> {
   const child = fork(join(import.meta.dirname, 'peers', `${name}.ts`));
   child.send(told);
@@ -87,7 +86,6 @@ export function open(port: number): Promise<Socket> {
   });
 }
 
-/** Returns the head of a request of GitHub with a body of this length. */
 export function headOf(
   target: Target,
   { id, signature, length }: { id: string; signature: string; length: number },
@@ -134,7 +132,6 @@ export function converse(
   });
 }
 
-/** Whether an HTTP answer is here to its last byte. */
 function isWhole(received: string): boolean {
   const end = received.indexOf('\r\n\r\n');
   if (end < 0) return false;

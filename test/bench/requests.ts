@@ -21,11 +21,9 @@ interface Contest {
 interface Round {
   readonly ours: number;
   readonly bare: number;
-  /** Requests that ours answered. */
   readonly answered: number;
 }
 
-/** Requests per second of both, one after the other. */
 async function measureRound({ ports, ...who }: Contest, request: Request, isFirst: boolean): Promise<Round> {
   const measure = async (port: number) => {
     const warm = await repeatRequest({ ...who, port }, request, isFirst ? WARM_UP : SETTLE);

@@ -34,7 +34,6 @@ export async function complaintsAbout(
 
 type Rows = (text: string) => Promise<readonly Row[]>;
 
-/** The counted tables, with the columns by which their rows are grouped. */
 const COUNTED = { items: [], tasks: [], fetches: ['connection'], entities: ['kind', 'hand'] } as const;
 
 async function countsWrong(rows: Rows): Promise<string[]> {
@@ -174,7 +173,6 @@ function plain(value: unknown): string {
 const LONG = 15 * 60_000;
 
 interface Told {
-  /** The name of the process. */
   readonly name: string;
   /** Whether this process reports the workspace alone: over this network, replicas cannot query each other. */
   readonly isAlone: boolean;
@@ -225,14 +223,12 @@ export const DELIVERIES = 365;
 /** Old rows, by how many days they are old: one that is to go, and one that is to stay. */
 const around = (days: number) => [days + 1, days - 1];
 
-/** Adds an old audit entry. */
 export async function addOldAudit({ query }: Pick<Installation, 'query'>, now: number): Promise<void> {
   const asked = { workspace: 'test', actor: 'ada', action: 'retry', count: 1, outcome: 'done', details: null } as const;
   for (const days of around(AUDIT))
     await addAudit(query, { ...asked, at: now - days * DAY, subject: `${days} days ago` });
 }
 
-/** Adds the old rows of a workspace that has existed for a year. */
 export async function addOldRows({ commit }: Pick<Store, 'commit'>, now: number): Promise<void> {
   const ago = (days: number) => ({ name: `${days} days ago`, at: now - days * DAY });
   const uses = around(QUOTA_USE).map(ago);
@@ -255,7 +251,6 @@ export async function addOldRows({ commit }: Pick<Store, 'commit'>, now: number)
   });
 }
 
-/** Old rows that are there no longer, or still. */
 async function oldRowsWrong(rows: Rows): Promise<string[]> {
   const left = {
     'the audit': [AUDIT, `select count(*) as n from audit where subject = '%d days ago'`],

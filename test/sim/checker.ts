@@ -152,7 +152,6 @@ function createdName(path: string, body: string, answer: string): string {
   return `task of ${String(sent['source'])}`;
 }
 
-/** Returns promises that were broken without a disturbance. */
 function promises(events: readonly Event[]): string[] {
   const broken = all(events, 'promised').filter(({ took }) => took === null);
   return broken.map(({ at, name, within }) => `slow: ${name} was not seen within ${within / 1_000} s, until ${at}`);
@@ -261,7 +260,6 @@ function backwards(events: readonly Event[]): string[] {
   return found;
 }
 
-/** Returns requests of processes that did not own the workspace. */
 function sentWithoutLease(events: readonly Event[]): string[] {
   let owner: Of<'owner'> | undefined;
   const found: string[] = [];

@@ -33,7 +33,6 @@ export type Event = { readonly at: number } & (
   | ({ readonly what: 'looked' } & Look)
 );
 
-/** A request leaves a process. */
 interface Sent {
   readonly what: 'sent';
   readonly id: number;
@@ -105,7 +104,6 @@ interface Hook {
   readonly connection: string;
   readonly key: string;
   readonly status: number;
-  /** Nobody can read it. */
   readonly isBroken?: boolean;
 }
 
@@ -159,18 +157,15 @@ export interface Look {
   readonly left: number | undefined;
 }
 
-export interface Recorder {
-  readonly events: readonly Event[];
-  record(event: WithoutTime<Event>): void;
-}
+export type Recorder = ReturnType<typeof createRecorder>;
 
 type WithoutTime<Each> = Each extends unknown ? Omit<Each, 'at'> : never;
 
-export function createRecorder(now: () => number): Recorder {
+export function createRecorder(now: () => number) {
   const events: Event[] = [];
   return {
-    events,
-    record: (event) => void events.push({ at: now(), ...event } as Event),
+    events: events as readonly Event[],
+    record: (event: WithoutTime<Event>) => void events.push({ at: now(), ...event } as Event),
   };
 }
 

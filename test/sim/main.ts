@@ -15,7 +15,6 @@ import { createTemplates } from './templates.ts';
  * half of the time.
  */
 const MOST_TOLD = 10;
-/** More tries than this gain little. */
 const MOST_TRIES = 120;
 const { values } = parseArgs({
   allowNegative: true,

@@ -74,7 +74,6 @@ function copyProject(): void {
   symlinkSync(join(TOP, 'node_modules'), join(folder, 'node_modules'));
 }
 
-/** Tries the ways in their order until one finds the mistake. */
 async function tryAll(place: number, { file, kind, start, end, text }: Mutation): Promise<void> {
   const source = readFileSync(join(TOP, file), 'utf8');
   const line = source.slice(0, start).split('\n').length;
@@ -157,7 +156,6 @@ function draw(count: number): Mutation[] {
   }
 }
 
-/** All mistakes that can be made in a file. */
 function mutationsOf(file: string, source: string): Mutation[] {
   const made: Mutation[] = [];
   type Place = Pick<Node, 'start' | 'end'>;
@@ -236,7 +234,6 @@ function loadedByTests(): ReadonlyMap<string, ReadonlySet<string>> {
   );
 }
 
-/** Also those that it loads later. */
 function importsOf(file: string): readonly string[] {
   const source = readFileSync(join(TOP, file), 'utf8');
   const { module } = parseSync(file, source);

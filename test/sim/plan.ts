@@ -10,7 +10,6 @@ export const TRACKERS = ['jira', 'linear', 'generic'] as const;
 export type Forge = (typeof FORGES)[number];
 export type TrackerName = (typeof TRACKERS)[number];
 
-/** Statuses that people set. */
 const SET_STATUSES = ['planned', 'blocked', 'in_progress', 'completed'] as const;
 type SetStatus = (typeof SET_STATUSES)[number];
 
@@ -53,9 +52,7 @@ export type Happening = { readonly at: number } & (
       readonly names?: number;
       readonly hooks: Hooks;
     }
-  /** Somebody comments on a pull request at GitHub. */
   | { readonly do: 'comment'; readonly number: number; readonly hooks: Hooks }
-  /** Somebody looks at all that there is to look at. */
   | { readonly do: 'look' }
   | { readonly do: 'task' }
   | { readonly do: 'finish' | 'remark'; readonly pick: number }
@@ -92,10 +89,8 @@ export type Happening = { readonly at: number } & (
   | { readonly do: 'disk-full'; readonly replica: number; readonly for: number }
   /** Somebody asks for what a forge had before worksync began, which is so many pull requests. */
   | { readonly do: 'backfill'; readonly forge: Forge; readonly pulls: number }
-  /** It is paused, and goes on later. */
   | { readonly do: 'pause-backfill'; readonly forge: Forge; readonly for: number }
   | { readonly do: 'backup' }
-  /** By the command, or somebody copies the file. */
   | { readonly do: 'restore'; readonly back: number; readonly byHand?: boolean }
 );
 
@@ -105,7 +100,6 @@ export interface Plan {
   readonly forges: readonly Forge[];
   readonly trackers: readonly TrackerName[];
   readonly share: number | 'auto';
-  /** Whether the workspace sends the daemon its own events. */
   readonly events?: boolean;
   /** Whether the daemon writes to Jira which tasks an issue has, and closes it. */
   readonly writeBack?: boolean;
@@ -181,7 +175,6 @@ function times<Each>(chance: Chance, mean: number, make: () => Each): Each[] {
   return Array.from({ length: chance.geometric(mean) }, make);
 }
 
-/** Soon, late enough to be overtaken, twice, or never. */
 function hooks(chance: Chance): Hooks {
   const again = chance.happens(0.6);
   if (chance.happens(0.1)) return { delays: [], again };
@@ -239,7 +232,6 @@ function people(chance: Chance, length: number): Happening[] {
   ];
 }
 
-/** People move tasks themselves. */
 function statusEdits(chance: Chance, length: number): Happening[] {
   return times(chance, 3, (): Happening => {
     const status = oneOf(chance, SET_STATUSES);
@@ -376,7 +368,6 @@ function storeAway(chance: Chance, length: number): Happening[] {
   });
 }
 
-/** Faults of processes at certain statements. */
 function atStatements(chance: Chance, replicas: number, length: number): Happening[] {
   const at = () => chance.whole(1, length);
   const kill = (): Happening => ({
@@ -393,7 +384,6 @@ function atStatements(chance: Chance, replicas: number, length: number): Happeni
   ];
 }
 
-/** Processes that end in order while there is work. */
 function restartsAmid(chance: Chance, replicas: number, work: readonly Happening[]): Happening[] {
   const changes = work.filter((each) => each.do === 'pull' || each.do === 'issue');
   if (changes.length === 0) return [];
@@ -440,12 +430,10 @@ function lateLeases(chance: Chance, work: readonly Happening[], length: number):
   return [...sleeps, ...slow];
 }
 
-/** Some who restore copy the file of a backup themselves. */
 function byHand(chance: Chance, happenings: readonly Happening[]): readonly Happening[] {
   return happenings.map((each) => (each.do === 'restore' && chance.happens(0.5) ? { ...each, byHand: true } : each));
 }
 
-/** In some plans some webhooks of GitHub are broken at first. */
 function garbled(chance: Chance, happenings: readonly Happening[]): readonly Happening[] {
   if (!chance.happens(0.4)) return happenings;
   return happenings.map((each) => {

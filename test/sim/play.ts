@@ -71,7 +71,6 @@ interface Stage {
   act(happening: Happening): Promise<void>;
   /** Whoever was to come back later comes back now. */
   comeBack(): Promise<void>;
-  /** Approves all held changes. */
   release(): Promise<void>;
 }
 
@@ -80,10 +79,8 @@ function createStage(site: Site): Stage {
   let sendings = 0;
   let deliveries = 0;
   let tasks = 0;
-  /** Brings back each replica that is away. */
   const away = new Map<Replica, () => Promise<void>>();
   const full = new Set<Replica>();
-  /** The providers whose backfill a person has paused. */
   const paused = new Set<Forge>();
 
   const later = (replica: Replica, ms: number, call: () => Promise<void>) => {

@@ -22,7 +22,6 @@ import { deliver } from '../load.ts';
 
 /** Items of which pages say something new. */
 const CHANGED = 10_000;
-/** Between two looks at the status and the metrics, milliseconds. */
 const ASKED_EVERY = 500;
 
 /**

@@ -42,7 +42,6 @@ export const backfill: Bench = {
 };
 
 interface Filled {
-  /** The lags of live events, ascending, seconds. */
   readonly lags: readonly number[];
   /** Requests of the backfill, and how many could have been sent until its last beside the live ones. */
   readonly used: number;

@@ -139,10 +139,8 @@ export const calls: Bench = {
 interface Promised {
   readonly requests: number;
   readonly fewest: number;
-  /** Parts of all events. */
   readonly late: number;
   readonly unavoidable: number;
-  /** Requests of theirs. */
   readonly peers: Readonly<Record<string, number>>;
 }
 

@@ -18,7 +18,6 @@ export interface PeerPlayed {
   readonly took: number;
 }
 
-/** Runs a job when the limits allow it. */
 type Limiter = (job: () => Promise<void>) => void;
 
 const LONG = { cap: 200, length: 900_000 };

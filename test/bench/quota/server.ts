@@ -9,7 +9,6 @@ export interface Server {
   readonly gate: Gate;
   /** Every request that arrived, let in or not, in order of arrival. */
   readonly arrivals: readonly number[];
-  /** The accepted requests that named an item. */
   readonly writes: readonly ServerWrite[];
   readonly refused: number;
   readonly inFlight: number;
@@ -29,7 +28,6 @@ interface ServerWrite {
 
 export interface ServerOptions {
   readonly clock: TravellingClock;
-  /** Seconds from start to end. */
   readonly duration: () => number;
   /** Where between start and end it arrives, 0..1. */
   readonly arrives: () => number;

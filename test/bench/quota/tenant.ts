@@ -67,7 +67,6 @@ async function besides(manner: Manner, seeds: readonly number[]): Promise<Measur
   );
 }
 
-/** The result of a day. */
 export interface Shared {
   readonly used: number;
   readonly available: number;
@@ -129,7 +128,6 @@ export async function sendOne(throttle: Throttle, store: OpenedStore, server: Se
 
 interface Refusal {
   readonly at: number;
-  /** Seconds that it was told to wait. */
   readonly wait: number;
 }
 

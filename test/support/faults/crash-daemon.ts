@@ -22,7 +22,6 @@ const SECRET_KEY = Buffer.alloc(32, 7);
 const LONGEST_WORK = 240_000;
 
 export interface FastDaemonOptions {
-  /** Workspace file. */
   readonly config: string;
   readonly data: string;
   /** Address of the PostgreSQL in whose schema the rows are; absent: they are in `data`. */

@@ -33,7 +33,6 @@ type ChildEnd =
   | { readonly killed: true }
   | { readonly killed: false; readonly steps: readonly string[]; readonly commits: number };
 
-/** Requests that the service received with the daemon's key. */
 interface Seen {
   requests: number;
   refused: number;
@@ -46,7 +45,6 @@ interface Seen {
 /** How a process with a daemon is started otherwise than usual. */
 export interface ChildStart {
   readonly env?: Readonly<Record<string, string>>;
-  /** Options of Node. */
   readonly flags?: readonly string[];
 }
 

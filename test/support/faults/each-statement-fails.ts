@@ -49,7 +49,6 @@ interface FailedWork {
 }
 
 interface Place {
-  /** Does the work once; the statement of this number fails. */
   workWithout(number: number): Promise<FailedWork>;
   close(): Promise<void>;
 }

@@ -17,7 +17,6 @@ import { openTestInstallation } from './store.ts';
 export const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
 export const READ = 'the-token-of-a-reader-nobody-can-guess';
 export const ACME = 'the-token-of-acme-that-nobody-can-guess';
-/** A gateway token of acme. */
 export const JOB = 'wsg_the-token-of-a-job-that-nobody-can-guess';
 /** Short enough to be guessed. */
 export const SHORT = 'short-read-token';
@@ -29,7 +28,6 @@ export const TOKENS: readonly Token[] = [
   { secret: SHORT, role: 'read', workspaces: null },
 ];
 
-/** Where the pages of these tests are. */
 export const ORIGIN = 'http://localhost:8080';
 
 export interface Doors {

@@ -30,7 +30,6 @@ export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStat
   return store;
 }
 
-/** The rows of the inbox, oldest first, bodies as text. */
 export async function inboxOf(store: Store) {
   const rows = await store.query.selectFrom('inbox').selectAll().orderBy('id').execute();
   return rows.map(({ unpacked_length, body, ...row }) => ({
@@ -80,12 +79,10 @@ export interface Endpoint {
   readonly url: string;
   readonly port: number;
   readonly clock: TravellingClock;
-  /** Counted deliveries, by connection and outcome. */
   readonly counts: Map<string, number>;
   readonly warnings: LogFields[];
   /** Whether others go before what comes from this machine. */
   isSuspect(): boolean;
-  /** Bytes of bodies that are held now. */
   held(): number;
   post(path: string, body: string | Buffer, headers: Record<string, string>): Promise<Answer>;
 }

@@ -3,10 +3,8 @@ import type { Random } from '../../../../src/platform/lib/random.ts';
 
 /** Seeded chance: the same seed gives the same numbers on every machine. */
 export interface Chance {
-  /** Uniform in [0, 1). */
   float(): number;
   between(low: number, high: number): number;
-  /** A whole number, both ends included. */
   whole(low: number, high: number): number;
   happens(probability: number): boolean;
   lognormal(median: number, sigma: number): number;

@@ -54,7 +54,6 @@ function poisson(chance: Chance, from: number, to: number, count: number): numbe
   return wishes;
 }
 
-/** All at once, every quarter of an hour. */
 function burstsOf(from: number, to: number, count: number): number[] {
   const wishes: number[] = [];
   for (let at = Math.ceil(from / WINDOW) * WINDOW; at < to; at += WINDOW) wishes.push(...atOnce(at, count));
@@ -68,7 +67,6 @@ const OTHERS: Readonly<Record<(typeof HELD_OUT_MANNERS)[number], (chance: Chance
     return regular(chance.between(0, period), period, chance.whole(10, 60), length);
   },
 
-  /** On and off in turns. */
   turns(chance, length) {
     const wishes: number[] = [];
     for (let at = 0; at < length; ) {
@@ -103,7 +101,6 @@ const OTHERS: Readonly<Record<(typeof HELD_OUT_MANNERS)[number], (chance: Chance
   },
 };
 
-/** So many at once in each period. */
 export function regular(first: number, period: number, count: number, length: number): number[] {
   const wishes: number[] = [];
   for (let at = first; at < length; at += period) wishes.push(...atOnce(at, count));
@@ -127,7 +124,6 @@ export interface Wait {
 interface World {
   readonly gate: Gate;
   readonly clock: TravellingClock;
-  /** Filled as requests are let in. */
   readonly waits: Wait[];
 }
 

@@ -95,7 +95,6 @@ export function available(others: readonly number[], length: number, windows: re
   return shortestPath(edges, length);
 }
 
-/** Arrivals before each whole second. */
 function countsBefore(arrivals: readonly number[], length: number): number[] {
   const counts = Array.from({ length: length + 1 }, () => 0);
   for (const at of arrivals) {

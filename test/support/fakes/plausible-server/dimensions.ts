@@ -191,7 +191,6 @@ export function eachOnce(): readonly Behaviours[] {
   return [...servers, { 'version header': otherName } as Behaviours];
 }
 
-/** The table as rows, in its order. */
 export function tableOfDimensions(): readonly { dimension: string; value: string; leftOpenBy: string }[] {
   return Object.entries(DIMENSIONS).flatMap(([dimension, values]) =>
     namesOf(values).map((value) => ({

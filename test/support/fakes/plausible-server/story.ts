@@ -8,7 +8,6 @@ import { doubled, type Seen, shownUrl } from './seen.ts';
 /** Features that a server may prevent. Links are not among them if the link routes work. */
 export type Feature = 'records' | 'links' | 'removals' | 'triage' | 'everything';
 
-/** The end of a story: what is wrong, by feature, and what the daemon says about it. */
 export interface Ending {
   readonly wrong: readonly { readonly feature: Feature; readonly what: string }[];
   /** Codes of the causes that the status reports, and of held changes. */
@@ -44,7 +43,6 @@ interface Story {
 export interface Setting {
   /** The answers to the first creation and the first link are lost. */
   readonly isLossy?: boolean;
-  /** The configuration names the server's version header. */
   readonly isConfigured?: boolean;
 }
 

@@ -32,7 +32,6 @@ const mutation: fc.Arbitrary<Mutation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: is('multiply'), where, times: fc.constantFrom(2, 3, 101, 1_001) }) },
 );
 
-/** One to four changes. */
 export const mutations: fc.Arbitrary<readonly Mutation[]> = fc.array(mutation, { minLength: 1, maxLength: 4 });
 
 const asTree = (text: string): Tree => ({ kind: 'text', json: text });
