@@ -127,19 +127,11 @@ export function writeConfiguration(folder: string, more: Configuration = {}): st
 /** A connection that asks its vendor nothing by itself. */
 export const CONNECTION = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
 
-export interface Usage {
-  /** Seconds of CPU, of all its threads. */
-  readonly cpu: number;
-  /** Bytes that it gave to the disk. */
-  readonly written: number;
-  /** Bytes in memory now. */
-  readonly resident: number;
-}
-
 /** Ticks per second in `/proc`, the same on every Linux. */
 const TICKS = 100;
 
-export function usageOf(pid: number): Usage {
+/** Seconds of CPU, of all its threads; bytes that it gave to the disk; and bytes in memory now. */
+export function usageOf(pid: number) {
   const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
   return {
     cpu: timesOf(pid).own,
@@ -164,7 +156,7 @@ function livingCpu(pid: number): number {
   }
 }
 
-function timesOf(pid: number): { readonly own: number; readonly ended: number } {
+function timesOf(pid: number) {
   // Behind the name of the program, which may hold spaces: utime is the 12th from there, then stime, and both of ended children.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   const at = (place: number) => Number(fields[place]) / TICKS;

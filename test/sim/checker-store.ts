@@ -130,8 +130,7 @@ async function itemsWrong(rows: Rows, { pulls, issues }: Look): Promise<string[]
   );
   const titles = new Set(held.map((item) => `${String(item['identifier'])} ${String(item['title'])}`));
   const wrongPulls = pulls
-    .filter(({ isUnheard }) => !isUnheard)
-    .filter(({ record, title }) => !titles.has(`${String(record['identifier'])} ${title}`))
+    .filter(({ record, title, isUnheard }) => !isUnheard && !titles.has(`${String(record['identifier'])} ${title}`))
     .map(({ title }) => `store: no item is called "${title}"`);
   const byKey = new Map(held.map((item) => [item['key'], item]));
   const wrongIssues = issues
@@ -154,12 +153,9 @@ async function tooOld(rows: Rows, now: number): Promise<string[]> {
   const sweeps = await rows(
     `select count(*) as n from sweeps where workspace = :w and error is not null and failed_at < ${now - SWEPT_AGAIN}`,
   );
-  const found = { bodies: bodies[0]?.['n'], requests: requests[0]?.['n'], 'failures of sweeps': sweeps[0]?.['n'] };
-  const kept = Object.entries(found).filter(([, count]) => Number(count) > 0);
-  return [
-    ...kept.map(([what, count]) => `store: ${String(count)} ${what} are kept for too long`),
-    ...(await oldRowsWrong(rows)),
-  ];
+  const found = { bodies, requests, 'failures of sweeps': sweeps };
+  const kept = Object.entries(found).filter(([, [row]]) => Number(row?.['n']) > 0);
+  return [...kept.map(([what]) => `store: ${what} are kept for too long`), ...(await oldRowsWrong(rows))];
 }
 
 /** Lists in any order, and nothing for what is empty. */

@@ -1,6 +1,4 @@
-import { type Event, isStoreDisturbed } from './history.ts';
-
-type Of<What extends Event['what']> = Extract<Event, { what: What }>;
+import { type Event, isStoreDisturbed, type Of } from './history.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

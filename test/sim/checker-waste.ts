@@ -1,7 +1,5 @@
-import { type Event, type Look, linkedSinceBackup, storedWithin } from './history.ts';
+import { type Event, type Look, linkedSinceBackup, type Of, storedWithin } from './history.ts';
 import { WORKSYNC } from './jira-writes.ts';
-
-type Of<What extends Event['what']> = Extract<Event, { what: What }>;
 
 /** A record that was written, as whoever wrote it knows, is not written again with the same content: unless people changed it. */
 export function rewrites(events: readonly Event[]): string[] {

@@ -72,9 +72,7 @@ export async function lookAtWorkspace({ people }: Site) {
   const links = [];
   for (const { taskId } of tasks) {
     const { workItems } = (await people.listWorkItems({ taskId }, {})).body;
-    links.push(
-      ...workItems.map(({ workItemId, url, externalId }) => ({ taskId, workItemId, url, isByHand: !externalId })),
-    );
+    links.push(...workItems.map(({ workItemId, url }) => ({ taskId, workItemId, url })));
   }
   return { tasks, records, links };
 }

@@ -35,64 +35,66 @@ export interface PullChange {
 }
 
 /** An event at a moment, milliseconds after the beginning. Each is independent: the others also happen without it. */
-export type Happening = { readonly at: number } & (
-  | {
-      readonly do: 'pull';
-      readonly forge: Forge;
-      readonly number: number;
-      readonly change: PullChange;
-      readonly hooks: Hooks;
-    }
-  | {
-      readonly do: 'issue';
-      readonly tracker: TrackerName;
-      readonly number: number;
-      readonly change: 'open' | 'edited' | 'done' | 'deleted';
-      /** As of a pull request. */
-      readonly names?: number;
-      readonly hooks: Hooks;
-    }
-  | { readonly do: 'comment'; readonly number: number; readonly hooks: Hooks }
-  | { readonly do: 'look' }
-  | { readonly do: 'task' }
-  | { readonly do: 'finish' | 'remark'; readonly pick: number }
-  | { readonly do: 'set-status'; readonly pick: number; readonly status: SetStatus }
-  | { readonly do: 'rename'; readonly name: string }
-  | { readonly do: 'unlink' | 'link' | 'edit-record'; readonly pick: number }
-  | {
-      readonly do: 'weather';
-      readonly server: string;
-      readonly trouble: Trouble;
-      readonly share: number;
-      readonly for: number;
-    }
-  | {
-      readonly do: 'kill';
-      readonly replica: number;
-      readonly steps: number;
-      readonly back: number;
-      readonly reboot: boolean;
-    }
-  /** At a statement at which none has ended before. */
-  | { readonly do: 'kill-at'; readonly replica: number; readonly back: number }
-  | { readonly do: 'fail-statements'; readonly share: number; readonly for: number }
-  | { readonly do: 'restart' | 'sleep'; readonly replica: number; readonly back: number }
-  | { readonly do: 'jump'; readonly replica: number; readonly by: number }
-  | { readonly do: 'jump-store'; readonly by: number }
-  | { readonly do: 'store-away'; readonly share: number; readonly for: number }
-  /** Its answers come late, by so many milliseconds at most. */
-  | { readonly do: 'store-slow'; readonly by: number; readonly for: number }
-  /** The replica that owns the workspace then. */
-  | { readonly do: 'sleep-owner'; readonly back: number }
-  | { readonly do: 'others'; readonly requests: number; readonly for: number }
-  | { readonly do: 'reload'; readonly visibility: number; readonly poll: number; readonly concurrency: number }
-  | { readonly do: 'disk-full'; readonly replica: number; readonly for: number }
-  /** Somebody asks for what a forge had before worksync began, which is so many pull requests. */
-  | { readonly do: 'backfill'; readonly forge: Forge; readonly pulls: number }
-  | { readonly do: 'pause-backfill'; readonly forge: Forge; readonly for: number }
-  | { readonly do: 'backup' }
-  | { readonly do: 'restore'; readonly back: number; readonly byHand?: boolean }
-);
+export type Happening = Readonly<
+  { at: number } & (
+    | {
+        do: 'pull';
+        forge: Forge;
+        number: number;
+        change: PullChange;
+        hooks: Hooks;
+      }
+    | {
+        do: 'issue';
+        tracker: TrackerName;
+        number: number;
+        change: 'open' | 'edited' | 'done' | 'deleted';
+        /** As of a pull request. */
+        names?: number;
+        hooks: Hooks;
+      }
+    | { do: 'comment'; number: number; hooks: Hooks }
+    | { do: 'look' }
+    | { do: 'task' }
+    | { do: 'finish' | 'remark'; pick: number }
+    | { do: 'set-status'; pick: number; status: SetStatus }
+    | { do: 'rename'; name: string }
+    | { do: 'unlink' | 'link' | 'edit-record'; pick: number }
+    | {
+        do: 'weather';
+        server: string;
+        trouble: Trouble;
+        share: number;
+        for: number;
+      }
+    | {
+        do: 'kill';
+        replica: number;
+        steps: number;
+        back: number;
+        reboot: boolean;
+      }
+    /** At a statement at which none has ended before. */
+    | { do: 'kill-at'; replica: number; back: number }
+    | { do: 'fail-statements'; share: number; for: number }
+    | { do: 'restart' | 'sleep'; replica: number; back: number }
+    | { do: 'jump'; replica: number; by: number }
+    | { do: 'jump-store'; by: number }
+    | { do: 'store-away'; share: number; for: number }
+    /** Its answers come late, by so many milliseconds at most. */
+    | { do: 'store-slow'; by: number; for: number }
+    /** The replica that owns the workspace then. */
+    | { do: 'sleep-owner'; back: number }
+    | { do: 'others'; requests: number; for: number }
+    | { do: 'reload'; visibility: number; poll: number; concurrency: number }
+    | { do: 'disk-full'; replica: number; for: number }
+    /** Somebody asks for what a forge had before worksync began, which is so many pull requests. */
+    | { do: 'backfill'; forge: Forge; pulls: number }
+    | { do: 'pause-backfill'; forge: Forge; for: number }
+    | { do: 'backup' }
+    | { do: 'restore'; back: number; byHand?: boolean }
+  )
+>;
 
 export interface Plan {
   readonly seed: number;

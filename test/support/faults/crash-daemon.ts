@@ -30,19 +30,10 @@ export interface FastDaemonOptions {
   readonly onStatement?: (sql: string) => void;
 }
 
-export interface FastDaemon {
-  readonly address: string;
-  /** The present one: another takes its place where the configuration changes. */
-  partition(): Partition;
-  /** As SIGHUP does. */
-  reload(): Promise<void>;
-  /** Resolves when all deliveries are taken over and all changes sent. */
-  settled(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type FastDaemon = Awaited<ReturnType<typeof startFastDaemon>>;
 
 /** The whole daemon, composed as in production, on the fast clock. */
-export async function startFastDaemon(options: FastDaemonOptions): Promise<FastDaemon> {
+export async function startFastDaemon(options: FastDaemonOptions) {
   const { steps, onStatement, store } = options;
   const load = () => loadConfig({ path: options.config, env: {}, connectors, apiOverrides });
   const metrics = createMetrics({ version: 'test' });
@@ -79,8 +70,11 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
   const partition = () => composition.workspaces.partitions()[0] as Partition;
   return {
     address: daemon.address,
+    /** The present one: another takes its place where the configuration changes. */
     partition,
+    /** As SIGHUP does. */
     reload: () => composition.reload.now(),
+    /** Resolves when all deliveries are taken over and all changes sent. */
     async settled() {
       const end = performance.now() + LONGEST_WORK;
       while (!(await isSettled(partition()))) {

@@ -29,14 +29,9 @@ import { noSteps, type Steps } from '../../../src/platform/lib/steps.ts';
 import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics, type Metrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
 import type { Faults } from '../../../src/reference-service/http/faults.ts';
 import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
-import {
-  createWorkspaceService,
-  type WorkspaceService,
-  type WorkspaceServiceOptions,
-} from '../../../src/reference-service/service.ts';
+import { createWorkspaceService, type WorkspaceServiceOptions } from '../../../src/reference-service/service.ts';
 import { NEVER } from '../../../src/store/deliveries/wanted-fetches.ts';
 import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
 import { type Converter, createInlineConverter } from '../../../src/sync/worker/converter.ts';
@@ -45,13 +40,9 @@ import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { createSend, createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { createQueryPlans } from '../cost/query-plans.ts';
 import type { Behaviours } from '../fakes/plausible-server/dimensions.ts';
-import {
-  type PlausibleServer,
-  type PlausibleServerOptions,
-  plausibleServer,
-} from '../fakes/plausible-server/plausible-server.ts';
+import { type PlausibleServerOptions, plausibleServer } from '../fakes/plausible-server/plausible-server.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
-import { createWeather, type Weather } from '../fakes/weather.ts';
+import { createWeather } from '../fakes/weather.ts';
 import { openGate } from '../postgres/server-gate.ts';
 import { ON_POSTGRES, storePlace } from '../postgres/store-place.ts';
 import { type PullSetting, pullEvent } from '../vendors/github-payloads.ts';
@@ -119,26 +110,11 @@ const SECRET_KEY = Buffer.alloc(32, 7);
 const STANDARD = { connections: { github: GITHUB } };
 
 /** State that the daemons of one workspace share: its service, and the time. */
-interface Site {
-  readonly clock: TravellingClock;
-  readonly quota: Quota;
-  readonly url: string;
-  readonly credentials: StartCredentials;
-  readonly outside: ReturnType<typeof countInFlight>;
-  /** `people` is the workspace's owner, by OAuth, who uses no quota. */
-  readonly hands: ReturnType<typeof handsOf>;
-  readonly weather: Weather;
-  /** Requests on their way, of all daemons. */
-  readonly traffic: Traffic;
-  readonly server: PlausibleServer | undefined;
-  service(): WorkspaceService;
-  unplug(): Promise<() => Promise<void>>;
-  close(): Promise<void>;
-}
+type Site = Awaited<ReturnType<typeof openSite>>;
 
 const sites = new WeakMap<object, Site>();
 
-async function openSite(options: WorldOptions, random: Random): Promise<Site> {
+async function openSite(options: WorldOptions, random: Random) {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-site-'));
   const clock = createTravellingClock({ start: options.startAt });
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
@@ -175,7 +151,9 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   }
   const send = createSend({ http: outside.http, baseUrl: url, apiKey: () => credentials.oauthToken });
   return {
+    // `traffic`: requests on their way, of all daemons.
     ...{ clock, quota, url, credentials, outside, traffic, server, weather },
+    /** `people` is the workspace's owner, by OAuth, who uses no quota. */
     hands: handsOf(createWorkspaceClient<object>({ send, workspaceId: 'current' })),
     service: () => service,
     async unplug() {

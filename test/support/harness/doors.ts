@@ -6,10 +6,10 @@ import { createOrigins, type OriginOptions } from '../../../src/platform/http/or
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
+import { INSTALLATION_FILE } from '../../../src/store/installation/installation.ts';
 import { type AccessOptions, callerOf, guardRoutes } from '../../../src/web/access/access-control.ts';
 import { loginRoutes } from '../../../src/web/access/login-routes.ts';
-import { createSessions, type Sessions } from '../../../src/web/access/sessions.ts';
+import { createSessions } from '../../../src/web/access/sessions.ts';
 import { createCallers, type Token } from '../../../src/web/access/token-callers.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openTestInstallation } from './store.ts';
@@ -30,15 +30,7 @@ export const TOKENS: readonly Token[] = [
 
 export const ORIGIN = 'http://localhost:8080';
 
-export interface Doors {
-  readonly server: Server;
-  readonly sessions: Sessions;
-  readonly installation: Installation;
-  readonly clock: TravellingClock;
-  /** The data folder; give it to the next doors, as after a restart. */
-  readonly folder: string;
-  close(): Promise<void>;
-}
+export type Doors = Awaited<ReturnType<typeof openDoors>>;
 
 export interface DoorsOptions extends OriginOptions, Pick<AccessOptions, 'openMetrics' | 'insecurePages'> {
   readonly trustedProxies?: readonly string[];
@@ -48,8 +40,11 @@ export interface DoorsOptions extends OriginOptions, Pick<AccessOptions, 'openMe
   readonly clock?: TravellingClock;
 }
 
-/** A guarded server with one route for each access, each of which says who was let in. */
-export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
+/**
+ * A guarded server with one route for each access, each of which says who was let in. Its data folder may be given to the next
+ * doors, as after a restart.
+ */
+export async function openDoors(options: DoorsOptions = {}) {
   const { tokens = TOKENS, logger = silentLogger, openMetrics, insecurePages, trustedProxies } = options;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'worksync-doors-'));
   const clock = options.clock ?? createTravellingClock();

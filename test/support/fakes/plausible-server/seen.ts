@@ -1,26 +1,19 @@
 import { type Call, type Fields, isCreation, isSuccess, type Reply } from './exchange.ts';
 
-/** Requests and effects of a server. A lost answer counts too, unless `Faults` of the service itself lost it. */
-export interface Seen {
-  readonly requests: Map<string, number>;
-  /** Answers of 4xx, by route and status: `listTasks 429`. */
-  readonly refusals: Map<string, number>;
-  readonly opened: string[];
-  /** Created tasks, by source and title as the client sent them: `["<source>","<title>"]`. */
-  readonly creations: Map<string, number>;
-  /** Present links, by task and address: `<taskId> <url>`. */
-  readonly links: Map<string, number>;
-  readonly webhooks: Map<string, number>;
-}
+export type Seen = ReturnType<typeof createSeen>;
 
-export function createSeen(): Seen {
+/** Requests and effects of a server. A lost answer counts too, unless `Faults` of the service itself lost it. */
+export function createSeen() {
   return {
-    requests: new Map(),
-    refusals: new Map(),
-    opened: [],
-    creations: new Map(),
-    links: new Map(),
-    webhooks: new Map(),
+    requests: new Map<string, number>(),
+    /** Answers of 4xx, by route and status: `listTasks 429`. */
+    refusals: new Map<string, number>(),
+    opened: [] as string[],
+    /** Created tasks, by source and title as the client sent them: `["<source>","<title>"]`. */
+    creations: new Map<string, number>(),
+    /** Present links, by task and address: `<taskId> <url>`. */
+    links: new Map<string, number>(),
+    webhooks: new Map<string, number>(),
   };
 }
 

@@ -39,7 +39,7 @@ export function describeFaults(
   });
 }
 
-/** What has not been sent by now, or nobody knows it, has a row of its own. */
+/** Excuses changes that are not sent by now, or of which nobody knows the outcome: each has a row of its own. */
 export async function expectGoodEnd(cluster: Cluster, load: Load): Promise<void> {
   await until('all deliveries are taken over', async () => (await cluster.ask(PENDING)).length === 0);
   const rows = await cluster.ask<{ name: string; entity: string }>(WAITING);
