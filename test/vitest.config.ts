@@ -146,7 +146,7 @@ export default defineConfig({
         ...{ globalSetup: OVER_POSTGRES.globalSetup, testTimeout: LONG },
         env: { ...OVER_POSTGRES.env, ...EACH_STEP },
       }),
-      // It takes a quarter of an hour; its quickest rows run in `deep/replicas.test.ts`.
+      // It takes minutes; the other faults of replicas run in `deep/replicas.test.ts`.
       project('replicas', ['test/replicas/**/*.test.ts'], { fileParallelism: false, testTimeout: LONG }),
       project('deep', ['deep', 'laws', 'power'].map(inFolder).concat(DRAWN, ONLY_DEEP), {
         env: { TEST_DEPTH: 'deep' },

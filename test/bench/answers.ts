@@ -40,18 +40,14 @@ export const answers: Bench = {
   },
 };
 
+type HttpClient = ReturnType<typeof createHttpClient>;
+type Converter = ReturnType<typeof createConverter>;
+
 /** As a poll does it, up to the transaction. */
-async function readPage(
-  port: number,
-  http: ReturnType<typeof createHttpClient>,
-  converter: ReturnType<typeof createConverter>,
-): Promise<void> {
+async function readPage(port: number, http: HttpClient, converter: Converter): Promise<void> {
   const github = connectors.find(({ id }) => id === 'github');
-  const options = github?.options.parse({
-    repositories: [REPOSITORY],
-    apiUrl: `http://127.0.0.1:${port}`,
-    token: 'bench',
-  });
+  const given = { repositories: [REPOSITORY], apiUrl: `http://127.0.0.1:${port}`, token: 'bench' };
+  const options = github?.options.parse(given);
   const deps = { http: parseInWorker(http, converter), clock: systemClock(), logger: silentLogger };
   const position = { unit: REPOSITORY, watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-02T00:00:00Z' };
   const page = await github?.connect(options, deps).poll(position, new AbortController().signal);
@@ -61,11 +57,7 @@ async function readPage(
 }
 
 /** As the outbox does it, up to the transaction. */
-async function readTasks(
-  port: number,
-  http: ReturnType<typeof createHttpClient>,
-  converter: ReturnType<typeof createConverter>,
-): Promise<void> {
+async function readTasks(port: number, http: HttpClient, converter: Converter): Promise<void> {
   const send = createSend({ http, baseUrl: `http://127.0.0.1:${port}/api/v1`, apiKey: () => 'bench' });
   const client = createWorkspaceClient({ send, workspaceId: 'current', readLarge: readLargeBy(converter) });
   const { body } = await client.listTasks({ query: { all: true } }, {});

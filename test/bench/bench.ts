@@ -8,18 +8,15 @@ import type { Line } from './quota/references/trace.ts';
 
 /** One measurement: a file that exports one of these, and a line in `main.ts`. */
 export interface Bench {
-  /** Names of the figures it gives, as they are asked for on the command line. */
   readonly figures: readonly string[];
   run(shared: Shared): Promise<readonly Measured[]>;
 }
 
-/** Inputs that several benches share; the first that needs one creates it. */
 export interface Shared {
   /** Take the place of the generated days; see `--trace`. */
   readonly traces: readonly (readonly Line[])[];
   /** Seeds and behaviours of what is generated; see `--tuning`. */
   readonly split: Split;
-  /** A folder of known items; see `createKnownItems`. */
   knownItems(): Promise<string>;
 }
 
@@ -40,7 +37,6 @@ export function expectPremise(holds: boolean, found: string): asserts holds {
   if (!holds) throw new Error(`the premise does not hold: ${found}`);
 }
 
-/** A folder of its own for as long as it is used. */
 export async function inFolder<Result>(use: (folder: string) => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-bench-'));
   try {
@@ -50,7 +46,6 @@ export async function inFolder<Result>(use: (folder: string) => Promise<Result>)
   }
 }
 
-/** Runs a measurement in a process of its own. @returns its first message, once it has ended */
 export async function inChild<Told>(file: string, args: readonly string[]): Promise<Told> {
   const child = fork(join(import.meta.dirname, file), args);
   const ended = once(child, 'exit');
@@ -60,12 +55,10 @@ export async function inChild<Told>(file: string, args: readonly string[]): Prom
   return message[0] as Told;
 }
 
-/** One line of the report, and of `--json` as it stands. */
 interface Figure {
   readonly name: string;
   readonly value: number;
   readonly unit: string;
-  /** The reference for `value`, in the same unit. */
   readonly limit: number | null;
   readonly ratio: number | null;
   /** `limit` is the cost of a yardstick on this machine: the aim concerns `value`, and `ratio` compares machines. */
@@ -99,12 +92,10 @@ export function median(values: readonly number[]): number {
   return middle;
 }
 
-/** Figures of the same runs. */
 export function figuresOf<Run>(runs: readonly Run[], ...rows: readonly Row<Run>[]): Measured[] {
   return rows.map((row) => figureOf(runs, row));
 }
 
-/** A figure that stands alone. */
 export function figure(meaning: Meaning, values: readonly number[]): Measured {
   return figureOf(values, { ...meaning, of: (value) => value });
 }
@@ -144,7 +135,6 @@ export function jsonLine({ name, value, unit, limit, ratio, yardstick, better, a
 
 const HEAD = ['figure', 'value', 'unit', 'limit', 'ratio', 'worst', 'aim', ''];
 
-/** The figures as a table for people; notes stand below it. */
 export function table(figures: readonly Measured[]): string {
   const rows = [HEAD, ...figures.map(rowOf)];
   const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
@@ -173,12 +163,10 @@ function rowOf(measured: Measured): string[] {
   ];
 }
 
-/** Names and verdicts to the left, numbers to the right. */
 function pad(cell: string, width: number, column: number): string {
   return column === 0 || column === 2 || column === 7 ? cell.padEnd(width) : cell.padStart(width);
 }
 
-/** Three digits that say something, and no exponent. */
 function short(value: number): string {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en-GB').replaceAll(',', ' ');
   return String(Number(value.toPrecision(3)));

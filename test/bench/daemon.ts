@@ -19,7 +19,6 @@ export const VARIABLES: Readonly<Record<string, string>> = Object.fromEntries(
   START.slice(0, START.indexOf('node')).map((word) => word.split('=')),
 );
 
-/** Name of the workspace of every bench. */
 export const WORKSPACE = 'bench';
 export const WEBHOOK_PATH = `/webhooks/${WORKSPACE}/github`;
 
@@ -27,9 +26,7 @@ export const WEBHOOK_PATH = `/webhooks/${WORKSPACE}/github`;
 export const NOWHERE = 'http://127.0.0.1:9/api/v1';
 const KEY = 'a key for the bench only';
 
-/** The settings of a daemon at its start. */
 export interface Setup {
-  /** A folder of its own, for its configuration and its data. */
   readonly folder: string;
   /** Where the workspace's API is, and the key for it; absent: nobody answers there. */
   readonly url?: string;
@@ -47,7 +44,6 @@ export interface Setup {
 /** Keys beside those that every bench has, and what replaces its `workspace`. */
 type Configuration = Readonly<Partial<Record<'workspace' | 'rules' | 'retention', object>>>;
 
-/** One key for all daemons that share a database. */
 const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64');
 
 export function databaseFile(folder: string): string {
@@ -64,7 +60,6 @@ export function lookInto(folder: string, statement: string): number {
   }
 }
 
-/** Deliveries of which this is true. */
 export function countDeliveries(folder: string, condition: string): number {
   return lookInto(folder, `select count(*) from inbox where ${condition}`);
 }
@@ -72,7 +67,6 @@ export function countDeliveries(folder: string, condition: string): number {
 /** Given up after this time, milliseconds. */
 const LONGEST_WAIT = 600_000;
 
-/** Returns once it has a value that is wanted. */
 export async function until(isSo: () => boolean | Promise<boolean>, everyMs = 20): Promise<void> {
   const begin = performance.now();
   while (!(await isSo())) {
@@ -98,7 +92,6 @@ export function spawnDaemon(setup: Setup): ChildProcess {
   return daemon;
 }
 
-/** The port that the daemon says it listens on. */
 export async function announcedPort(daemon: ChildProcess, folder: string): Promise<number> {
   let said = '';
   // A reader that stops closes the pipe, and with it the daemon's end of it.
@@ -112,7 +105,6 @@ export async function announcedPort(daemon: ChildProcess, folder: string): Promi
   throw new Error(`the daemon ended: ${said} ${logOf(folder)}`);
 }
 
-/** An orderly end. Throws where it is none. */
 async function stopDaemon(daemon: ChildProcess, folder: string): Promise<void> {
   const ended = once(daemon, 'exit');
   daemon.kill('SIGTERM');
@@ -135,20 +127,11 @@ export function writeConfiguration(folder: string, more: Configuration = {}): st
 /** A connection that asks its vendor nothing by itself. */
 export const CONNECTION = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
 
-/** The use of resources by a process, as the kernel counts it. */
-export interface Usage {
-  /** Seconds of CPU, of all its threads. */
-  readonly cpu: number;
-  /** Bytes that it gave to the disk. */
-  readonly written: number;
-  /** Bytes in memory now. */
-  readonly resident: number;
-}
-
 /** Ticks per second in `/proc`, the same on every Linux. */
 const TICKS = 100;
 
-export function usageOf(pid: number): Usage {
+/** Seconds of CPU, of all its threads; bytes that it gave to the disk; and bytes in memory now. */
+export function usageOf(pid: number) {
   const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
   return {
     cpu: timesOf(pid).own,
@@ -173,14 +156,13 @@ function livingCpu(pid: number): number {
   }
 }
 
-function timesOf(pid: number): { readonly own: number; readonly ended: number } {
+function timesOf(pid: number) {
   // Behind the name of the program, which may hold spaces: utime is the 12th from there, then stime, and both of ended children.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   const at = (place: number) => Number(fields[place]) / TICKS;
   return { own: at(11) + at(12), ended: at(13) + at(14) };
 }
 
-/** A daemon of its own process that is ready. */
 export interface Running {
   readonly folder: string;
   readonly pid: number;
@@ -191,11 +173,9 @@ export interface Running {
 
 /** One whose main thread is watched from inside (`loop-watch.ts`), which takes some hundredths of a core. */
 export interface Watched extends Running {
-  /** The long ones of those that ended since a time. */
   turnsSince(time: number): readonly Turn[];
 }
 
-/** One long turn of the main thread, as `loop-watch.ts` reports it. */
 export interface Turn {
   /** When it ended, epoch milliseconds. */
   readonly at: number;
@@ -206,7 +186,6 @@ export interface Turn {
   readonly turns: number;
 }
 
-/** Runs a daemon as `runDaemon` does, and watches the turns of its event loop. */
 export async function runWatched<Result>(setup: Setup, use: (daemon: Watched) => Promise<Result>): Promise<Result> {
   const file = join(setup.folder, 'loop');
   writeFileSync(file, '');
@@ -215,7 +194,6 @@ export async function runWatched<Result>(setup: Setup, use: (daemon: Watched) =>
   return runDaemon(watched, (daemon) => use({ ...daemon, turnsSince: (time) => turnsIn(file, time) }));
 }
 
-/** Runs one in a folder of its own. */
 export function runAlone<Result>(setup: Omit<Setup, 'folder'>, use: (daemon: Running) => Promise<Result>) {
   return inFolder((folder) => runDaemon({ ...setup, folder }, use));
 }
@@ -238,7 +216,6 @@ export async function runDaemon<Result>(setup: Setup, use: (daemon: Running) => 
   }
 }
 
-/** @param file of `loop-watch.ts` */
 function turnsIn(file: string, since = 0): Turn[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import examples from '@octokit/webhooks-examples' with { type: 'json' };
 
-/** A body as GitHub would send it, and its signature. */
 export interface SignedBody {
   readonly body: Buffer;
   readonly signature: string;

@@ -8,14 +8,11 @@ import { knowLists } from '../support/rows/records-route.ts';
 import { inFolder } from './bench.ts';
 import { CONNECTION, NOWHERE } from './daemon.ts';
 
-/** A data folder and a folder of configurations, for a daemon with many workspaces. */
 export interface Fleet {
   readonly folder: string;
-  /** For `--config`. */
   readonly config: string;
   readonly store?: string;
   readonly names: readonly string[];
-  /** Paths of their webhooks. */
   readonly paths: readonly string[];
 }
 

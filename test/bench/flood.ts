@@ -133,7 +133,6 @@ async function forge(port: number, signal: AbortSignal): Promise<number> {
       const head = headOf({ port, path: WEBHOOK_PATH }, { id: `forged-${sent++}`, signature, length: body.length });
       return [head, body] as const;
     };
-    // A connection ends when the server has had enough.
     await converse(socket, next, () => true).catch(() => undefined);
   }
   return sent;

@@ -10,7 +10,6 @@ import { type BenchServer, withPostgres, withReplicas } from './postgres/server.
 const WARM_UP = 1_500;
 const MEASURED = 2_500;
 
-/** How many deliveries are pending, stored and applied. */
 type Count = (condition: string) => number | Promise<number>;
 
 /**
@@ -169,7 +168,6 @@ async function measureIngest(server: BenchServer): Promise<readonly Measured[]> 
   );
 }
 
-/** The accepted deliveries, and their cost. */
 interface Burst {
   readonly accepted: number;
   readonly seconds: number;

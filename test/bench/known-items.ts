@@ -118,12 +118,10 @@ function pullObject(number: number) {
   };
 }
 
-/** Its webhook. */
 function pullEvent(number: number): Buffer {
   return Buffer.from(JSON.stringify({ action: 'edited', number, pull_request: pullObject(number) }));
 }
 
-/** Pull requests of one page. */
 export const PAGE = 100;
 
 interface Telling {

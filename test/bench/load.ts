@@ -15,12 +15,6 @@ export interface Request {
   readonly body?: string;
 }
 
-export interface Load {
-  /** Requests answered with 2xx: all that were sent, since any other answer is an error. */
-  readonly answered: number;
-  readonly perSecond: number;
-}
-
 /** Connections kept alive, each with one delivery on the way. */
 const CONNECTIONS = 20;
 
@@ -36,7 +30,7 @@ export function sendDeliveries(
   bodies: readonly SignedBody[],
   run: string,
   ms: number,
-): Promise<Load> {
+) {
   let sent = 0;
   return repeat({ port, connections: CONNECTIONS }, ms, () => {
     const id = `${run}-${sent++}`;
@@ -51,7 +45,7 @@ export function repeatRequest(
   { port, key, connections }: { readonly port: number; readonly key: string; readonly connections: number },
   { method, path, body = '' }: Request,
   ms: number,
-): Promise<Load> {
+) {
   const head =
     `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${key}\r\n` +
     `X-Service-Api-Version: 2\r\nAccept: application/json\r\n` +
@@ -64,16 +58,16 @@ async function repeat(
   { port, connections }: { readonly port: number; readonly connections: number },
   ms: number,
   request: () => readonly [Buffer, Buffer],
-): Promise<Load> {
+) {
   const sockets = await Promise.all(Array.from({ length: connections }, () => open(port)));
   const begin = performance.now();
   const next = () => (performance.now() - begin >= ms ? undefined : request());
   const counts = await Promise.all(sockets.map((socket) => converse(socket, next)));
   const answered = counts.reduce((sum, count) => sum + count, 0);
+  // `answered`: with 2xx, which is all that were sent, since any other answer is an error.
   return { answered, perSecond: answered / ((performance.now() - begin) / 1_000) };
 }
 
-/** A server of `peers` in a process of its own, which may be told what to answer. */
 export async function startPeer(name: string, told: object = {}): Promise<{ port: number; child: ChildProcess }> {
   const child = fork(join(import.meta.dirname, 'peers', `${name}.ts`));
   child.send(told);
@@ -87,7 +81,6 @@ export function open(port: number): Promise<Socket> {
   });
 }
 
-/** Returns the head of a request of GitHub with a body of this length. */
 export function headOf(
   target: Target,
   { id, signature, length }: { id: string; signature: string; length: number },
@@ -134,7 +127,6 @@ export function converse(
   });
 }
 
-/** Whether an HTTP answer is here to its last byte. */
 function isWhole(received: string): boolean {
   const end = received.indexOf('\r\n\r\n');
   if (end < 0) return false;

@@ -4,7 +4,6 @@ import { expectPremise } from './bench.ts';
 import { databaseFile, familyCpu } from './daemon.ts';
 import { appendPages, expectSettled, ITEMS, itemOf, makeKnown, openReconcile, PAGE, webhook } from './known-items.ts';
 
-/** The cost of some work. */
 export interface Spent {
   /** Seconds of the wall clock, of CPU of this process, and of CPU of PostgreSQL. */
   readonly wall: number;
@@ -12,7 +11,6 @@ export interface Spent {
   readonly serverCpu: number;
 }
 
-/** The cost of new items, and of the same items again without a change. */
 export interface Reconciled {
   readonly made: Spent;
   readonly repeated: Spent;

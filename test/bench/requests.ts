@@ -18,15 +18,9 @@ interface Contest {
   readonly connections: number;
 }
 
-interface Round {
-  readonly ours: number;
-  readonly bare: number;
-  /** Requests that ours answered. */
-  readonly answered: number;
-}
+type Round = Awaited<ReturnType<typeof measureRound>>;
 
-/** Requests per second of both, one after the other. */
-async function measureRound({ ports, ...who }: Contest, request: Request, isFirst: boolean): Promise<Round> {
+async function measureRound({ ports, ...who }: Contest, request: Request, isFirst: boolean) {
   const measure = async (port: number) => {
     const warm = await repeatRequest({ ...who, port }, request, isFirst ? WARM_UP : SETTLE);
     const timed = await repeatRequest({ ...who, port }, request, MEASURED);
@@ -98,7 +92,7 @@ export const service: Bench = {
     inFolder(async (folder) => {
       const serving = startWorksync([...SERVE, '--db', join(folder, 'service.db')]);
       try {
-        const address = JSON.parse(await serving.says('\n')) as Address;
+        const address = JSON.parse(await serving.says('\n')) as { url: string; apiKey: string };
         return await measureService(serving, folder, address);
       } finally {
         await serving.end('SIGKILL');
@@ -108,11 +102,6 @@ export const service: Bench = {
 
 const SERVE = ['workspace', 'serve', '--port', '0', '--quota', '0', '--burst', '0', '--json'];
 
-interface Address {
-  readonly url: string;
-  readonly apiKey: string;
-}
-
 const BUG = JSON.stringify({
   title: 'Login fails when the session has expired',
   description: 'Steps: open the page, wait for an hour, press the button. '.repeat(4),
@@ -120,7 +109,11 @@ const BUG = JSON.stringify({
   labels: ['auth', 'web'],
 });
 
-async function measureService(serving: Running, folder: string, { url, apiKey }: Address): Promise<Measured[]> {
+async function measureService(
+  serving: Running,
+  folder: string,
+  { url, apiKey }: { readonly url: string; readonly apiKey: string },
+): Promise<Measured[]> {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   const created = await fetch(`${url}/workspaces/current/bugs`, { method: 'POST', headers, body: BUG });
   const answer = await created.text();

@@ -130,17 +130,10 @@ async function measureRest(server: BenchServer, fleet: Fleet) {
   );
 }
 
-/** Each second. */
-interface Rest {
-  readonly statements: number;
-  /** Kilobytes of the server's log. */
-  readonly written: number;
-  /** Percents of a core. */
-  readonly cpu: number;
-  readonly serverCpu: number;
-}
+type Rest = Awaited<ReturnType<typeof measureTogether>>;
 
-async function measureTogether(server: BenchServer, replicas: readonly Replica[]): Promise<Rest> {
+/** Each second: statements, kilobytes of the server's log, and percents of a core. */
+async function measureTogether(server: BenchServer, replicas: readonly Replica[]) {
   const usage = async () => ({
     ...(await countsOf(server)),
     wall: performance.now() / 1_000,

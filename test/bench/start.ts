@@ -54,7 +54,6 @@ function rowsOf(name: string, runs: readonly Used[]): Measured[] {
 /** A process, and right after it a yardstick. */
 type Round = Readonly<Record<'own' | 'yardstick', Used>>;
 
-/** One quantity of both, of which the own is to reach the aim. */
 function rowOf(rounds: readonly Round[], name: string, quantity: keyof Used, aim: number): Measured {
   const unit = quantity === 'megabytes' ? 'MB' : 's';
   const read = { of: ({ own }: Round) => own[quantity], against: ({ yardstick }: Round) => yardstick[quantity] };
@@ -193,7 +192,6 @@ process.on('exit', () => {
 });`;
 const EMPTY = ['--eval', ''];
 
-/** Creates a gateway token for a job, as an operator does. */
 async function jobOf({ folder, port }: Running, data: readonly string[]): Promise<Record<string, string>> {
   const made = ['gateway', 'token', 'create', '--description', 'CI', '--json'];
   const args = ['src/main.ts', ...made, '--config', join(folder, `${WORKSPACE}.yaml`), ...data];

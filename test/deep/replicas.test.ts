@@ -1,6 +1,5 @@
 import { describe } from 'vitest';
-import { cutOff, databaseRestarted, frozen, killed } from '../support/postgres/replicas/faults.ts';
-import { describeFaults } from '../support/postgres/replicas/one-after-another.ts';
+import { cutOff, databaseRestarted, describeFaults, frozen, killed } from '../support/postgres/replicas/faults.ts';
 
 // Leases expire in them, which takes real time.
 describe('three replicas under load', () => {

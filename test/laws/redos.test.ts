@@ -6,7 +6,7 @@ import { READERS, SINGLE, textOf } from '../support/faults/stranger-texts.ts';
 
 /**
  * Law: no pattern of a configuration and no reader of ours takes more than 10 ms for a text of a thousand signs, whatever the text.
- * Steps are counted in `linear-cost.deep.test.ts`; this is the time that they take.
+ * Longer texts: `linear-cost.deep.test.ts`.
  */
 const MOST = 10;
 const LENGTH = 1_000;

@@ -37,7 +37,6 @@ export async function startsAgain(site: Site, { phase, seen, change }: Ways): Pr
 /** No plan has so large a number. */
 const SILENT = 94;
 
-/** Wherever it is in what it does. */
 export async function endsAmid(site: Site, plan: Plan, ways: Ways): Promise<void> {
   await stopsAmidChanges(site, plan, ways);
   await diesAmidChanges(site, plan, ways);
@@ -139,7 +138,6 @@ async function stopsAt(site: Site, step: number, begin: () => Promise<void>): Pr
   await site.during(site.start(replica));
 }
 
-/** Kills the process at this step. */
 async function diesAt(site: Site, step: number, begin: () => Promise<void>): Promise<void> {
   const replica = onlyOne(site);
   let hasEnded = false;

@@ -22,7 +22,6 @@ export interface Ways {
   /** The most requests to the workspace. */
   phase(name: string, writes: number, reads: number, work: () => Promise<void>): Promise<void>;
   promised(name: string, within: number, isTrue: () => Promise<boolean>): Promise<void>;
-  /** The workspace shows the pull request as it is. */
   seen(name: string, within: number, number?: number): Promise<void>;
   change(hooks: Hooks, wish: PullChange, number?: number): Promise<void>;
 }

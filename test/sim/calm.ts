@@ -126,7 +126,6 @@ async function nothingHappens(
   if (ran > most) tell(`waste: ${ran} statements while nothing happens`);
 }
 
-/** Returns 12 for `BUG-12`. */
 const numberOf = (key: string) => Number(key.split('-')[1] ?? 0);
 
 /** Deliveries of the generic connector are signed with their time: whose clock is wrong refuses them. */

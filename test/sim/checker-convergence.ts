@@ -138,7 +138,6 @@ export async function contestsOfNobody({ query }: Store, events: readonly Event[
 
 type Edit = Extract<Event, { what: 'status-set' }>;
 
-/** Updates of the task that reached the workspace. */
 function movesOf(
   { taskId }: Pick<Task, 'taskId'>,
   events: readonly Event[],

@@ -34,7 +34,6 @@ export async function complaintsAbout(
 
 type Rows = (text: string) => Promise<readonly Row[]>;
 
-/** The counted tables, with the columns by which their rows are grouped. */
 const COUNTED = { items: [], tasks: [], fetches: ['connection'], entities: ['kind', 'hand'] } as const;
 
 async function countsWrong(rows: Rows): Promise<string[]> {
@@ -131,8 +130,7 @@ async function itemsWrong(rows: Rows, { pulls, issues }: Look): Promise<string[]
   );
   const titles = new Set(held.map((item) => `${String(item['identifier'])} ${String(item['title'])}`));
   const wrongPulls = pulls
-    .filter(({ isUnheard }) => !isUnheard)
-    .filter(({ record, title }) => !titles.has(`${String(record['identifier'])} ${title}`))
+    .filter(({ record, title, isUnheard }) => !isUnheard && !titles.has(`${String(record['identifier'])} ${title}`))
     .map(({ title }) => `store: no item is called "${title}"`);
   const byKey = new Map(held.map((item) => [item['key'], item]));
   const wrongIssues = issues
@@ -155,12 +153,9 @@ async function tooOld(rows: Rows, now: number): Promise<string[]> {
   const sweeps = await rows(
     `select count(*) as n from sweeps where workspace = :w and error is not null and failed_at < ${now - SWEPT_AGAIN}`,
   );
-  const found = { bodies: bodies[0]?.['n'], requests: requests[0]?.['n'], 'failures of sweeps': sweeps[0]?.['n'] };
-  const kept = Object.entries(found).filter(([, count]) => Number(count) > 0);
-  return [
-    ...kept.map(([what, count]) => `store: ${String(count)} ${what} are kept for too long`),
-    ...(await oldRowsWrong(rows)),
-  ];
+  const found = { bodies, requests, 'failures of sweeps': sweeps };
+  const kept = Object.entries(found).filter(([, [row]]) => Number(row?.['n']) > 0);
+  return [...kept.map(([what]) => `store: ${what} are kept for too long`), ...(await oldRowsWrong(rows))];
 }
 
 /** Lists in any order, and nothing for what is empty. */
@@ -174,7 +169,6 @@ function plain(value: unknown): string {
 const LONG = 15 * 60_000;
 
 interface Told {
-  /** The name of the process. */
   readonly name: string;
   /** Whether this process reports the workspace alone: over this network, replicas cannot query each other. */
   readonly isAlone: boolean;
@@ -225,14 +219,12 @@ export const DELIVERIES = 365;
 /** Old rows, by how many days they are old: one that is to go, and one that is to stay. */
 const around = (days: number) => [days + 1, days - 1];
 
-/** Adds an old audit entry. */
 export async function addOldAudit({ query }: Pick<Installation, 'query'>, now: number): Promise<void> {
   const asked = { workspace: 'test', actor: 'ada', action: 'retry', count: 1, outcome: 'done', details: null } as const;
   for (const days of around(AUDIT))
     await addAudit(query, { ...asked, at: now - days * DAY, subject: `${days} days ago` });
 }
 
-/** Adds the old rows of a workspace that has existed for a year. */
 export async function addOldRows({ commit }: Pick<Store, 'commit'>, now: number): Promise<void> {
   const ago = (days: number) => ({ name: `${days} days ago`, at: now - days * DAY });
   const uses = around(QUOTA_USE).map(ago);
@@ -255,7 +247,6 @@ export async function addOldRows({ commit }: Pick<Store, 'commit'>, now: number)
   });
 }
 
-/** Old rows that are there no longer, or still. */
 async function oldRowsWrong(rows: Rows): Promise<string[]> {
   const left = {
     'the audit': [AUDIT, `select count(*) as n from audit where subject = '%d days ago'`],

@@ -1,6 +1,4 @@
-import { type Event, isStoreDisturbed } from './history.ts';
-
-type Of<What extends Event['what']> = Extract<Event, { what: What }>;
+import { type Event, isStoreDisturbed, type Of } from './history.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -16,7 +14,6 @@ const ROLLED_BACK = 10 * SECOND;
 /** After a kill requests go one by one for a window, but for what its start took. */
 const CAREFUL = 14 * MINUTE;
 
-/** One process, as it asks the workspace. */
 interface Asker {
   /** Requests that no answer is known of, and when they were sent. */
   readonly open: Map<number, number>;
@@ -138,7 +135,6 @@ export function askedLimited(events: readonly Event[], workspace: string): strin
   return found;
 }
 
-/** By the words in which the network refuses. */
 function secondsOf(body = ''): number {
   return Number(/retry in (\d+) seconds/.exec(body)?.[1] ?? 0);
 }
@@ -169,7 +165,6 @@ const AT_ONCE = 2;
 /** So long a workspace may take to end and to begin anew, milliseconds: what is asked until then was asked by what ends. */
 const BEGINS_WITHIN = 10_000;
 
-/** Knowledge of one process about the workspace. */
 interface View {
   failures: number;
   readonly about: Set<string>;
@@ -226,7 +221,6 @@ export function restless(events: readonly Event[], server: string): string[] {
   return found;
 }
 
-/** The subject of a request: the task of a link, the pull request of a record. */
 function subjectOf({ method, url, body }: Of<'sent'>): string {
   const { pathname } = new URL(url);
   const [task] = /\/tasks\/[^/]+/.exec(pathname) ?? [];

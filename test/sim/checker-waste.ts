@@ -1,7 +1,5 @@
-import { type Event, type Look, linkedSinceBackup, storedWithin } from './history.ts';
+import { type Event, type Look, linkedSinceBackup, type Of, storedWithin } from './history.ts';
 import { WORKSYNC } from './jira-writes.ts';
-
-type Of<What extends Event['what']> = Extract<Event, { what: What }>;
 
 /** A record that was written, as whoever wrote it knows, is not written again with the same content: unless people changed it. */
 export function rewrites(events: readonly Event[]): string[] {
@@ -119,11 +117,9 @@ function recordOf(body: string): string {
   return [provider, repoId, identifier].join(' ');
 }
 
-/** An issue to which worksync and people write. */
 type Issue = Look['issues'][number];
 type Comments = NonNullable<Issue['comments']>;
 
-/** Violations of what must never be, whatever was disturbed. */
 export function writtenWrongly(events: readonly Event[]): string[] {
   const look = events.findLast((event) => event.what === 'looked');
   if (!look) return [];
@@ -141,7 +137,6 @@ function doubled(key: string, comments: Comments): string[] {
   return own.length > 1 ? [`double: ${own.length} comments of worksync on ${key}`] : [];
 }
 
-/** Returns texts of people that worksync has changed. */
 function overwritten(issues: readonly Issue[], url: string, text: string): string[] {
   const issue = issues.find((each) => each.url === url);
   if (!issue || issue.comments?.some((comment) => comment.author !== WORKSYNC && comment.text === text)) return [];
@@ -182,13 +177,11 @@ function closedAgain(events: readonly Event[]): string[] {
   );
 }
 
-/** A person or a rule finishes a task. */
 function isFinish(event: Event): boolean {
   if (event.what === 'arrived') return event.method === 'PUT' && event.body.includes('"status":"completed"');
   return event.what === 'finished' || (event.what === 'status-set' && event.status === 'completed');
 }
 
-/** Whether a task gets a link to it. */
 function joiningOf(issue: string, events: readonly Event[]): (event: Event) => boolean {
   const looks = events.filter((event) => event.what === 'looked');
   const url = looks.at(-1)?.issues.find(({ key }) => key.endsWith(`:${issue}`))?.url;

@@ -1,7 +1,7 @@
 import { differences } from './checker-convergence.ts';
 import { askedLimited, impatience, restless } from './checker-throttle.ts';
 import { rewrites, writtenWrongly } from './checker-waste.ts';
-import type { Event, Look } from './history.ts';
+import type { Event, Look, Of } from './history.ts';
 import { isEcho } from './jira-writes.ts';
 import { WORKSPACE } from './network.ts';
 
@@ -11,7 +11,6 @@ export function violations(events: readonly Event[]): string[] {
     ...unexpected(events),
     ...lostDeliveries(events),
     ...unwarned(events),
-    ...doubles(events),
     ...doubleCreates(events),
     ...overQuota(events),
     ...backwards(events),
@@ -27,8 +26,6 @@ export function violations(events: readonly Event[]): string[] {
     ...restless(events, WORKSPACE),
   ];
 }
-
-type Of<What extends Event['what']> = Extract<Event, { what: What }>;
 
 function all<What extends Event['what']>(events: readonly Event[], what: What): readonly Of<What>[] {
   return events.filter((event): event is Of<What> => event.what === what);
@@ -48,8 +45,7 @@ function lostDeliveries(events: readonly Event[]): string[] {
   const ended = new Map(all(events, 'inbox').map(({ connection, key, state }) => [`${connection} ${key}`, state]));
   const restores = all(events, 'restored');
   const answered = new Map(all(events, 'answered').map(({ id, at }) => [id, at]));
-  const acknowledged = all(events, 'hook').filter(({ status }) => status >= 200 && status < 300);
-  return acknowledged.flatMap(({ at: heardAt, id, connection, key, isBroken }) => {
+  return acknowledged(events).flatMap(({ at: heardAt, id, connection, key, isBroken }) => {
     const at = answered.get(id ?? 0) ?? heardAt;
     if (restores.some((restore) => at >= restore.backupAt && at <= restore.at)) return [];
     const state = ended.get(`${connection} ${key}`);
@@ -63,11 +59,15 @@ function lostDeliveries(events: readonly Event[]): string[] {
   });
 }
 
+function acknowledged(events: readonly Event[]): readonly Of<'hook'>[] {
+  return all(events, 'hook').filter(({ status }) => status >= 200 && status < 300);
+}
+
 /** People are told of what nobody can read; unless a backup from before it was restored. */
 function unwarned(events: readonly Event[]): string[] {
   const warned = new Set(all(events, 'warned').map(({ key }) => key));
   const restores = all(events, 'restored');
-  const taken = all(events, 'hook').filter(({ status }) => status >= 200 && status < 300);
+  const taken = acknowledged(events);
   const isKnown = ({ at, connection, key }: Of<'hook'>) =>
     taken.some((each) => !each.isBroken && each.key === key && each.connection === connection && each.at < at);
   return (
@@ -84,33 +84,8 @@ function unwarned(events: readonly Event[]): string[] {
   );
 }
 
-function doubles(events: readonly Event[]): string[] {
-  const look = all(events, 'looked').at(-1);
-  if (!look) return [];
-  return [
-    ...repeated(
-      look.records,
-      ({ provider, repoId, identifier }) => `record ${[provider, repoId, identifier].join(' ')}`,
-    ),
-    ...repeated(look.links, ({ taskId, url }) => `link ${taskId} ${url}`),
-    ...repeated(
-      look.tasks.filter(({ source }) => source?.includes(':')),
-      ({ source }) => `task of ${source}`,
-    ),
-  ].map((name) => `double: ${name}`);
-}
-
-function repeated<Each>(rows: readonly Each[], nameOf: (row: Each) => string): string[] {
-  return [...Map.groupBy(rows, nameOf)].filter(([, same]) => same.length > 1).map(([name]) => name);
-}
-
 /** A request at the workspace by one of our processes, and what the server did; undefined: nothing. */
-interface Exchange {
-  readonly id: number;
-  readonly at: number;
-  readonly method: string;
-  readonly path: string;
-  readonly body: string;
+interface Exchange extends Pick<Of<'arrived'>, 'id' | 'at' | 'method' | 'path' | 'body'> {
   readonly status: number | undefined;
   readonly answer: string;
 }
@@ -152,7 +127,6 @@ function createdName(path: string, body: string, answer: string): string {
   return `task of ${String(sent['source'])}`;
 }
 
-/** Returns promises that were broken without a disturbance. */
 function promises(events: readonly Event[]): string[] {
   const broken = all(events, 'promised').filter(({ took }) => took === null);
   return broken.map(({ at, name, within }) => `slow: ${name} was not seen within ${within / 1_000} s, until ${at}`);
@@ -178,23 +152,19 @@ function calm(events: readonly Event[]): string[] {
   const isAlone = all(events, 'started').every(({ replica }) => replica === 0);
   const isCounted = (exchange: Exchange) =>
     exchange.method !== 'GET' && !isTaskUpdate(exchange) && (isAlone || !isNewLink(exchange));
-  return all(events, 'calm').flatMap(
-    ({ at: end, name, began, writes, reads, asked: most = Number.POSITIVE_INFINITY }) => {
-      const within = asked.filter(({ at }) => at > began && at <= end);
-      const made = within.filter(isCounted);
-      const read = within.filter(({ method }) => method === 'GET');
-      const few = (count: number, most: number, what: string) =>
-        count <= most
-          ? []
-          : [`waste: while ${name}, from ${began} on, it made ${count} ${what}, and ${most} are enough`];
-      const elsewhere = sent.filter(({ at }) => at > began && at <= end);
-      return [
-        ...few(made.length, writes, 'writes'),
-        ...few(read.length, reads, 'reads'),
-        ...few(elsewhere.length, most, 'requests elsewhere'),
-      ];
-    },
-  );
+  return all(events, 'calm').flatMap(({ at: end, name, began, writes, reads, asked: most = Infinity }) => {
+    const within = asked.filter(({ at }) => at > began && at <= end);
+    const made = within.filter(isCounted);
+    const read = within.filter(({ method }) => method === 'GET');
+    const few = (count: number, most: number, what: string) =>
+      count <= most ? [] : [`waste: while ${name}, from ${began} on, it made ${count} ${what}, and ${most} are enough`];
+    const elsewhere = sent.filter(({ at }) => at > began && at <= end);
+    return [
+      ...few(made.length, writes, 'writes'),
+      ...few(read.length, reads, 'reads'),
+      ...few(elsewhere.length, most, 'requests elsewhere'),
+    ];
+  });
 }
 
 /** The end of the run shows if it was due. */
@@ -261,7 +231,6 @@ function backwards(events: readonly Event[]): string[] {
   return found;
 }
 
-/** Returns requests of processes that did not own the workspace. */
 function sentWithoutLease(events: readonly Event[]): string[] {
   let owner: Of<'owner'> | undefined;
   const found: string[] = [];

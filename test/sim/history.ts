@@ -1,37 +1,49 @@
 /** An observation from outside, of the network and the machines, as plain JSON. `at` is virtual milliseconds. */
-export type Event = { readonly at: number } & (
-  | Sent
-  | Arrived
-  | Answered
-  | Heard
-  | Promised
-  | Calm
-  | ({ readonly what: 'configured' } & Configured)
-  | Hook
-  | { readonly what: 'happened'; readonly happening: unknown }
-  | { readonly what: 'started' | 'killed' | 'stopped'; readonly process: string; readonly replica: number }
-  | { readonly what: 'owner'; readonly replica: number; readonly epoch: number }
-  /** The database did not take a transaction of it, which is named by the first statement in it that writes. */
-  | { readonly what: 'unstored'; readonly process: string; readonly transaction: string }
-  | { readonly what: 'restored'; readonly backupAt: number }
-  | { readonly what: 'unlinked'; readonly task: string; readonly url: string }
-  | { readonly what: 'linked'; readonly task: string; readonly url: string }
-  | { readonly what: 'finished'; readonly task: string }
-  | { readonly what: 'status-set'; readonly task: string; readonly status: string }
-  | { readonly what: 'remarked'; readonly url: string; readonly text: string }
-  | { readonly what: 'healed' }
-  /** Its log says that nobody can read this delivery. */
-  | { readonly what: 'warned'; readonly key: string }
-  | { readonly what: 'unexpected'; readonly text: string }
-  /** On known days: a line of its log. */
-  | { readonly what: 'said'; readonly process: string; readonly text: string }
-  /** On known days: how often something was counted in all. */
-  | { readonly what: 'counted'; readonly name: string; readonly count: number }
-  /** On known days: how many statements it took so far; and by table, how many rows there are. */
-  | { readonly what: 'rows'; readonly counts: readonly (readonly [string, string])[] }
-  | ({ readonly what: 'inbox' } & InboxRow)
-  | ({ readonly what: 'looked' } & Look)
-);
+export type Event = Readonly<
+  { at: number } & (
+    | Sent
+    /** A request reaches the server, which may be much later than it was sent, or never. */
+    | ({ what: 'arrived'; server: string; path: string } & Omit<Sent, 'what' | 'replica' | 'url'>)
+    /** The server has acted; whether anybody hears of it is another matter. */
+    | { what: 'answered'; id: number; status: number; body: string }
+    /** The answer as the sender saw it; 0 if none came. */
+    | { what: 'heard'; id: number; status: number }
+    /** Something that had to be seen within a time, and how long it took; null: it was not seen. */
+    | { what: 'promised'; name: string; within: number; took: number | null }
+    | Calm
+    /** `workflow`: the form of updates of tasks, where rules decide about their statuses. */
+    | {
+        what: 'configured';
+        share: number | 'auto';
+        workflow?: 'whole' | 'fields' | undefined;
+        concurrency: number;
+      }
+    | Hook
+    | { what: 'happened'; happening: unknown }
+    | { what: 'started' | 'killed' | 'stopped'; process: string; replica: number }
+    | { what: 'owner'; replica: number; epoch: number }
+    /** The database did not take a transaction of it, which is named by the first statement in it that writes. */
+    | { what: 'unstored'; process: string; transaction: string }
+    | { what: 'restored'; backupAt: number }
+    | { what: 'linked'; task: string; url: string }
+    | { what: 'unlinked'; task: string; url: string }
+    | { what: 'finished'; task: string }
+    | { what: 'status-set'; task: string; status: string }
+    | { what: 'remarked'; url: string; text: string }
+    | { what: 'healed' }
+    /** Its log says that nobody can read this delivery. */
+    | { what: 'warned'; key: string }
+    | { what: 'unexpected'; text: string }
+    /** On known days: a line of its log, how often something was counted in all, and how many rows each table has. */
+    | { what: 'said'; process: string; text: string }
+    | { what: 'counted'; name: string; count: number }
+    | { what: 'rows'; counts: readonly (readonly [string, string])[] }
+    | { what: 'inbox'; connection: string; key: string; state: string }
+    | ({ what: 'looked' } & Look)
+  )
+>;
+
+export type Of<What extends Event['what']> = Extract<Event, { what: What }>;
 
 /** A request leaves a process. */
 interface Sent {
@@ -42,40 +54,6 @@ interface Sent {
   readonly method: string;
   readonly url: string;
   readonly body: string;
-}
-
-/** It reaches the server, which may be much later, or never. */
-interface Arrived {
-  readonly what: 'arrived';
-  readonly id: number;
-  readonly from: string;
-  readonly server: string;
-  readonly method: string;
-  readonly path: string;
-  readonly body: string;
-}
-
-/** The server has acted; whether anybody hears of it is another matter. */
-interface Answered {
-  readonly what: 'answered';
-  readonly id: number;
-  readonly status: number;
-  readonly body: string;
-}
-
-/** The answer as the sender saw it; 0 if none came. */
-interface Heard {
-  readonly what: 'heard';
-  readonly id: number;
-  readonly status: number;
-}
-
-/** Something that had to be seen within a time, and how long it took; null: it was not seen. */
-interface Promised {
-  readonly what: 'promised';
-  readonly name: string;
-  readonly within: number;
-  readonly took: number | null;
 }
 
 /** A time that ends now, in which nothing was disturbed: with so many requests at most. */
@@ -90,13 +68,6 @@ interface Calm {
   readonly asked?: number;
 }
 
-interface Configured {
-  readonly share: number | 'auto';
-  /** The form of updates of tasks, where rules decide about their statuses. */
-  readonly workflow?: 'whole' | 'fields' | undefined;
-  readonly concurrency: number;
-}
-
 /** A provider's webhook, and what its sender heard: 0 is nothing. */
 interface Hook {
   readonly what: 'hook';
@@ -109,28 +80,11 @@ interface Hook {
   readonly isBroken?: boolean;
 }
 
-interface InboxRow {
-  readonly connection: string;
-  readonly key: string;
-  readonly state: string;
-  readonly reason: string | null;
-}
-
 /** The workspace as people see it, beside what the providers hold at that moment. */
 export interface Look {
   readonly records: readonly Readonly<Record<string, unknown>>[];
-  readonly tasks: readonly {
-    readonly taskId: string;
-    readonly key: string;
-    readonly source: string | null;
-    readonly status: string;
-  }[];
-  readonly links: readonly {
-    readonly taskId: string;
-    readonly workItemId: string;
-    readonly url: string;
-    readonly isByHand: boolean;
-  }[];
+  readonly tasks: readonly { taskId: string; key: string; source: string | null; status: string }[];
+  readonly links: readonly { taskId: string; workItemId: string; url: string }[];
   readonly pulls: readonly {
     readonly record: Readonly<Record<string, unknown>>;
     /** Addresses that it had so far: the repository may have been renamed. */
@@ -159,18 +113,15 @@ export interface Look {
   readonly left: number | undefined;
 }
 
-export interface Recorder {
-  readonly events: readonly Event[];
-  record(event: WithoutTime<Event>): void;
-}
+export type Recorder = ReturnType<typeof createRecorder>;
 
 type WithoutTime<Each> = Each extends unknown ? Omit<Each, 'at'> : never;
 
-export function createRecorder(now: () => number): Recorder {
+export function createRecorder(now: () => number) {
   const events: Event[] = [];
   return {
-    events,
-    record: (event) => void events.push({ at: now(), ...event } as Event),
+    events: events as readonly Event[],
+    record: (event: WithoutTime<Event>) => void events.push({ at: now(), ...event } as Event),
   };
 }
 

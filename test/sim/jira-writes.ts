@@ -11,30 +11,19 @@ import type {
 } from '../support/vendors/provider-servers/provider.ts';
 
 /** A comment as Jira holds it, and its texts alone. */
-export interface Comment {
+interface Comment {
   readonly id: string;
   readonly author: string;
   readonly body: unknown;
   readonly text: string;
 }
 
-/** Writes to Jira: comments and closings. */
-export interface JiraWrites {
-  /** Undefined where the request is about none of it. */
-  answer(asked: Asked): WholeAnswer | undefined;
-  /** A person comments. */
-  remark(number: number, text: string): void;
-  commentsOn(number: number): readonly Comment[];
-}
-
 interface Surroundings {
   readonly provider: ProviderState<Tracker>;
-  /** Sends what Jira tells of a write. */
   readonly tell: (delivery: string, hook: () => Hook) => void;
   readonly secret: string;
 }
 
-/** The account of the credential. */
 export const WORKSYNC = 'account-of-worksync';
 const PERSON = 'account-of-a-person';
 const ECHO = 'echo';
@@ -48,11 +37,12 @@ export function isEcho(delivery: string): boolean {
   return delivery.startsWith(`${ECHO}-`);
 }
 
-export function createJiraWrites({ provider, tell, secret }: Surroundings): JiraWrites {
+/** Writes to Jira: comments and closings. */
+export function createJiraWrites({ provider, tell, secret }: Surroundings) {
   const comments = new Map<number, Comment[]>();
   let written = 0;
 
-  const on = (number: number) => comments.get(number) ?? [];
+  const on = (number: number): readonly Comment[] => comments.get(number) ?? [];
 
   function keep(number: number, comment: Comment, event: 'comment_created' | 'comment_updated'): void {
     const others = on(number).filter(({ id }) => id !== comment.id);
@@ -106,7 +96,8 @@ export function createJiraWrites({ provider, tell, secret }: Surroundings): Jira
   }
 
   return {
-    answer(asked) {
+    /** Undefined where the request is about none of it. */
+    answer(asked: Asked): WholeAnswer | undefined {
       const path = asked.url.pathname;
       if (path === '/rest/api/3/myself') return json(200, { accountId: WORKSYNC, displayName: 'worksync' });
       const project = /^\/rest\/api\/3\/project\/(\d+)$/.exec(path)?.[1];
@@ -117,7 +108,7 @@ export function createJiraWrites({ provider, tell, secret }: Surroundings): Jira
       if (!issue || issue.isDeleted) return json(404, { errorMessages: ['no such issue'] });
       return answerOn(issue.number, rest, asked);
     },
-    remark(number, text) {
+    remark(number: number, text: string) {
       const issue = provider.issues.get(number);
       if (!issue || issue.isDeleted) return;
       const body = { type: 'doc', version: 1, content: [{ type: 'paragraph', content: [{ type: 'text', text }] }] };

@@ -124,14 +124,12 @@ function lineOf(event: Event, before: Map<string, string>): Line | undefined {
   }
 }
 
-/** The tables whose number of rows or statements has changed. */
 function changedRows(counts: readonly (readonly [string, string])[], before: Map<string, string>): string | undefined {
   const changed = counts.filter(([table, count]) => before.get(table) !== count);
   for (const [table, count] of changed) before.set(table, count);
   return changed.length === 0 ? undefined : changed.map(([table, count]) => `${table} ${count}`).join('; ');
 }
 
-/** `1:20` after the beginning. */
 function timeOf(at: number): string {
   return `${Math.floor(at / 3_600_000)}:${String(Math.floor((at / 60_000) % 60)).padStart(2, '0')}`;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/platform/lib/clock.ts';
 import type { Steps } from '../../src/platform/lib/telemetry.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
-import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
+import { createWakefulness } from '../support/fakes/wakefulness.ts';
 
 /** Thrown in a process that has ended, so that nothing observable continues. */
 export class ProcessEnded extends Error {
@@ -15,26 +15,10 @@ export interface Machine {
   bootedAt: number;
 }
 
-/** One process, from its start to its end. */
-export interface Life extends Wakefulness {
-  readonly name: string;
-  readonly replica: number;
-  readonly clock: Clock;
-  readonly steps: Steps;
-  /** How many timers it has set. */
-  timers(): number;
-  /** So many requests more, or fewer, wait for their answers. */
-  asks(more: number): void;
-  requests(): number;
-  /** Throws where it has ended. */
-  check(): void;
-  /** It ends at the step so many steps from now; `ended` is told then. */
-  killAfter(steps: number, ended: () => void): void;
-  /** It lives on, and `reached` is told at the step so many steps from now. */
-  tellAfter(steps: number, reached: () => void): void;
-}
+export type Life = ReturnType<typeof createLife>;
 
-export function createLife(name: string, replica: number, world: TravellingClock, machine: Machine): Life {
+/** One process, from its start to its end. */
+export function createLife(name: string, replica: number, world: TravellingClock, machine: Machine) {
   const life = createWakefulness();
   let stepsLeft = Number.POSITIVE_INFINITY;
   let ended: () => void = () => undefined;
@@ -42,12 +26,14 @@ export function createLife(name: string, replica: number, world: TravellingClock
   const timers = new Set<object>();
   let requests = 0;
 
+  /** Throws where it has ended. */
   const check = () => {
     if (!life.isAlive()) throw new ProcessEnded();
   };
   return {
     ...{ ...life, name, replica, check, timers: () => timers.size, requests: () => requests },
-    asks(more) {
+    /** So many requests more, or fewer, wait for their answers. */
+    asks(more: number) {
       requests += more;
     },
     clock: {
@@ -70,7 +56,7 @@ export function createLife(name: string, replica: number, world: TravellingClock
           cancel();
         };
       },
-    },
+    } satisfies Clock,
     steps: {
       reached() {
         check();
@@ -84,12 +70,14 @@ export function createLife(name: string, replica: number, world: TravellingClock
         ended();
         check();
       },
-    },
-    killAfter(steps, call) {
+    } as Steps,
+    /** It ends at the step so many steps from now; `call` is told then. */
+    killAfter(steps: number, call: () => void) {
       stepsLeft = steps;
       ended = call;
     },
-    tellAfter(steps, reached) {
+    /** It lives on, and `reached` is told at the step so many steps from now. */
+    tellAfter(steps: number, reached: () => void) {
       waiting = { stepsLeft: steps, reached };
     },
   };

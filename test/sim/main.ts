@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { violations } from './checker.ts';
-import { KEPT } from './kept-seeds.ts';
 import { knownDays, unlikeKnown, writeKnown } from './known-days.ts';
 import { drawPlan, type Plan } from './plan.ts';
 import { play } from './play.ts';
@@ -9,12 +10,11 @@ import { createTemplates } from './templates.ts';
 /**
  * `npm run sim -- --seed S --runs N` plays N runs from seed S on. A run that fails is shrunk, and one command repeats it:
  * `--keep` names the happenings of the plan that are left. `--events` prints what was seen, and
- * `--no-shrink` leaves failures as long as they are. `--kept` plays failures that were found before, and `--known` the days
- * whose every line is known; `--write` records these anew. `--replicas 3` plays only plans with three replicas, and `--calm-every 5` a calm
- * day only after each fifth seed, which takes half of the time.
+ * `--no-shrink` leaves failures as long as they are. `--kept` plays the failures of `kept.jsonl`, and `--known` the days
+ * whose every line is known; `--write` records these anew. `--calm-every 5` plays a calm day only after each fifth seed, which takes
+ * half of the time.
  */
 const MOST_TOLD = 10;
-/** More tries than this gain little. */
 const MOST_TRIES = 120;
 const { values } = parseArgs({
   allowNegative: true,
@@ -26,20 +26,17 @@ const { values } = parseArgs({
     known: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
     events: { type: 'boolean', default: false },
-    replicas: { type: 'string' },
     'calm-every': { type: 'string', default: '1' },
     shrink: { type: 'boolean', default: true },
   },
 });
-const [first, runs] = [Number(values.seed), Number(values.runs)];
 const templates = await createTemplates();
 let virtual = 0;
 let failed = 0;
 const cpuBefore = process.cpuUsage();
-let played = 0;
+const plans = values.known ? knownDays() : values.kept ? keptPlans() : drawnPlans();
 try {
-  for (const plan of plans()) {
-    played++;
+  for (const plan of plans) {
     const places = values.keep?.split(',').map(Number) ?? [...plan.happenings.keys()];
     const found = await run(plan, places);
     if (found.length === 0) continue;
@@ -52,34 +49,26 @@ try {
 const { user, system } = process.cpuUsage(cpuBefore);
 const hours = virtual / 3_600_000;
 const speed = hours / ((user + system) / 60e6);
-print(`${played} runs, ${failed} failed; ${hours.toFixed(0)} virtual hours, ${speed.toFixed(0)} in a minute of CPU`);
+print(
+  `${plans.length} runs, ${failed} failed; ${hours.toFixed(0)} virtual hours, ${speed.toFixed(0)} in a minute of CPU`,
+);
 process.exitCode = failed > 0 ? 1 : 0;
 
-function* plans(): Generator<Plan> {
-  if (values.known) yield* knownDays().filter(isOfReplicas);
-  else if (values.kept) yield* KEPT.map(({ plan }) => plan);
-  else yield* drawn(runs);
+function drawnPlans(): readonly Plan[] {
+  return Array.from({ length: Number(values.runs) }, (_, index) => drawPlan(Number(values.seed) + index));
 }
 
-function* drawn(count: number): Generator<Plan> {
-  for (let seed = first, found = 0; found < count; seed++) {
-    const plan = drawPlan(seed);
-    if (!isOfReplicas(plan)) continue;
-    found++;
-    yield plan;
-  }
-}
-
-function isOfReplicas({ replicas }: Plan): boolean {
-  return values.replicas === undefined || replicas === Number(values.replicas);
+/** Failures that the simulation found, shrunk, and their causes. Plans are whole: what a seed draws changes with what is drawn. */
+function keptPlans(): readonly Plan[] {
+  const lines = readFileSync(join(import.meta.dirname, 'kept.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n');
+  return lines.map((line) => (JSON.parse(line) as { readonly why: string; readonly plan: Plan }).plan);
 }
 
 async function run(plan: Plan, places: readonly number[], isQuiet = false): Promise<readonly string[]> {
-  const { events, elapsed } = await play(
-    only(plan, places),
-    templates,
-    plan.isKnown || plan.seed % Number(values['calm-every']) === 0,
-  );
+  const isCalm = plan.isKnown || plan.seed % Number(values['calm-every']) === 0;
+  const { events, elapsed } = await play(only(plan, places), templates, isCalm);
   if (isQuiet) return violations(events);
   if (values.events) for (const event of events) print(JSON.stringify(event));
   virtual += elapsed;
@@ -90,18 +79,15 @@ async function run(plan: Plan, places: readonly number[], isQuiet = false): Prom
 async function tell(plan: Plan, places: readonly number[], found: readonly string[]): Promise<void> {
   print(`seed ${plan.seed} fails:`);
   for (const text of found.slice(0, MOST_TOLD)) print(`  ${text}`);
-  const kinds = new Set(found.map(kindOf));
-  const isSame = (texts: readonly string[]) => texts.some((text) => kinds.has(kindOf(text)));
   if (plan.isKnown)
     return print('repeat it with: npm run sim -- --known; where it is meant so, --write writes it anew');
+  const kindOf = (text: string) => text.split(':')[0];
+  const kinds = new Set(found.map(kindOf));
+  const isSame = (texts: readonly string[]) => texts.some((text) => kinds.has(kindOf(text)));
   const left = values.shrink ? await shrink(places, async (fewer) => isSame(await run(plan, fewer, true))) : places;
   for (const text of await run(plan, left, true)) print(`  of what is left: ${text}`);
-  for (const place of left) print(`  ${JSON.stringify(plan.happenings[place])}`);
   print(`repeat it with: npm run sim -- --seed ${plan.seed} --keep ${left.join(',')}`);
-}
-
-function kindOf(text: string): string {
-  return /^[^:]*/.exec(text)?.[0] ?? '';
+  print(`keep it in test/sim/kept.jsonl: ${JSON.stringify({ why: '', plan: only(plan, left) })}`);
 }
 
 function only(plan: Plan, places: readonly number[]): Plan {
@@ -112,12 +98,8 @@ function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/**
- * Fewer of these places with which it still fails: leaves out halves, then quarters, and so on down to single ones.
- *
- * @param fails plays what is left
- */
-export async function shrink(
+/** Fewer of these places with which it still fails: leaves out halves, then quarters, and so on down to single ones. */
+async function shrink(
   places: readonly number[],
   fails: (places: readonly number[]) => Promise<boolean>,
 ): Promise<readonly number[]> {

@@ -14,21 +14,7 @@ export interface PlainAnswer {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
-export type Handle = (request: HttpRequest) => Promise<PlainAnswer> | PlainAnswer;
-
-/** All messages between machines; each takes its time, and the weather decides what becomes of it. */
-export interface Network {
-  /** Servers by their origin; one that listens nowhere refuses connections. */
-  open(origin: string, handle: Handle): void;
-  /** @param handle only where it is still this one that listens there */
-  close(origin: string, handle?: Handle): void;
-  /** The client through which a process sends. */
-  clientOf(life: Life): HttpClient;
-  /** A sender that is no process of ours. Undefined: it heard nothing. `id` names the exchange in what was seen. */
-  send(from: string, request: HttpRequest): Promise<(PlainAnswer & { readonly id: number }) | undefined>;
-  /** At once, past all weather: for looking, and for what people do. */
-  readonly direct: HttpClient;
-}
+type Handle = (request: HttpRequest) => Promise<PlainAnswer> | PlainAnswer;
 
 interface Surroundings {
   readonly clock: TravellingClock;
@@ -54,14 +40,16 @@ interface Course {
   readonly back: number | null;
   /** When the sender hears that it failed, though nobody answered. */
   readonly fails?: number;
-  /** The failure is certain: nothing has left. */
   readonly unsent?: boolean;
   /** In place of carrying it out, and in place of the answer. */
   readonly instead?: PlainAnswer;
   readonly answer?: PlainAnswer;
 }
 
-export function createNetwork({ clock, weather, chance, recorder, isSteady }: Surroundings): Network {
+export type Network = ReturnType<typeof createNetwork>;
+
+/** All messages between machines; each takes its time, and the weather decides what becomes of it. */
+export function createNetwork({ clock, weather, chance, recorder, isSteady }: Surroundings) {
   const servers = new Map<string, Handle>();
   let messages = 0;
 
@@ -188,23 +176,27 @@ export function createNetwork({ clock, weather, chance, recorder, isSteady }: Su
   }
 
   return {
-    open: (origin, serve) => void servers.set(origin, serve),
-    close(origin, handle) {
+    /** Servers by their origin; one that listens nowhere refuses connections. */
+    open: (origin: string, serve: Handle) => void servers.set(origin, serve),
+    /** @param handle only where it is still this one that listens there */
+    close(origin: string, handle?: Handle) {
       if (handle === undefined || servers.get(origin) === handle) servers.delete(origin);
     },
-    clientOf: (life) => ({
+    clientOf: (life: Life): HttpClient => ({
       async request(request) {
         life.steps.reached('request', 'before');
         return exchange(life, request);
       },
       close: async () => undefined,
     }),
-    send: (from, request) =>
-      new Promise((resolve) => {
+    /** A sender that is no process of ours. Undefined: it heard nothing. `id` names the exchange in what was seen. */
+    send: (from: string, request: HttpRequest) =>
+      new Promise<(PlainAnswer & { readonly id: number }) | undefined>((resolve) => {
         const id = ++messages;
         clock.after(SENDERS_PATIENCE, () => resolve(undefined));
         travel(request, from, id, (answer) => resolve(answer && { ...answer, id }));
       }),
+    /** At once, past all weather: for looking, and for what people do. */
     direct: {
       async request(request) {
         const serve = servers.get(new URL(request.url).origin);
@@ -213,7 +205,7 @@ export function createNetwork({ clock, weather, chance, recorder, isSteady }: Su
         return { ...answer, body: Buffer.from(answer.body) };
       },
       close: async () => undefined,
-    },
+    } satisfies HttpClient,
   };
 }
 
@@ -257,19 +249,17 @@ function withShortPages(request: HttpRequest, longest: number): HttpRequest {
 const DOOR = 'http://daemon.test';
 export const EVENTS_URL = `${DOOR}/webhooks/test/${OWN}`;
 
-/** By which the workspace sends its own events to the daemon. */
-export function createEventSender(surroundings: {
-  readonly network: Pick<Network, 'send'>;
-  readonly recorder: Pick<Recorder, 'record'>;
-  readonly origins: () => readonly string[];
-}): HttpClient {
-  const { network, recorder, origins } = surroundings;
+export function createEventSender(
+  { send }: Pick<Network, 'send'>,
+  recorder: Recorder,
+  origins: () => readonly string[],
+): HttpClient {
   let sent = 0;
   return {
     async request(request) {
       const all = origins();
       const url = request.url.replace(DOOR, all[sent++ % all.length] as string);
-      const answer = await network.send('workspace', { ...request, url });
+      const answer = await send('workspace', { ...request, url });
       const key = request.headers?.[WEBHOOK_HEADERS.eventId] ?? '';
       recorder.record({ what: 'hook', id: answer?.id, connection: OWN, key, status: answer?.status ?? 0 });
       if (!answer) throw new SyncError('outcome_unknown', `${url} answered nothing`);

@@ -8,17 +8,6 @@ import { ProcessEnded } from './life.ts';
 import type { Forge } from './plan.ts';
 import type { Site } from './site.ts';
 
-/** Somebody who gives commands to whichever process works on the workspace, and hears an error where that ends meanwhile. */
-export interface Operator {
-  backfill(connection: Forge): Promise<void>;
-  pause(connection: Forge): Promise<void>;
-  resume(connection: Forge): Promise<void>;
-  /** Starts a sweep of the workspace. */
-  sweep(): Promise<void>;
-  /** Looks at whatever a person may look at: it changes nothing, and has an answer or a reason. */
-  look(): Promise<void>;
-}
-
 const MANY = 50;
 const FEW = 5;
 
@@ -36,7 +25,8 @@ const LOOKS: readonly (readonly [AdminOperation, object])[] = [
   ]),
 ];
 
-export function createOperator({ atWork, providers }: Site): Operator {
+/** Somebody who gives commands to whichever process works on the workspace, and hears an error where that ends meanwhile. */
+export function createOperator({ atWork, providers }: Site) {
   /** @returns whether it was taken */
   async function ask(name: AdminOperation, asked: object): Promise<boolean> {
     return (await answerOf(name, asked)) !== undefined;
@@ -56,19 +46,18 @@ export function createOperator({ atWork, providers }: Site): Operator {
   }
 
   return {
-    async backfill(connection) {
+    async backfill(connection: Forge) {
       if (await ask('backfill', { connection, since: null })) providers.past.asked(connection);
     },
-    pause: async (connection) => void (await ask('backfill-pause', { connection })),
-    resume: async (connection) => void (await ask('backfill-resume', { connection })),
+    pause: async (connection: Forge) => void (await ask('backfill-pause', { connection })),
+    resume: async (connection: Forge) => void (await ask('backfill-resume', { connection })),
     sweep: async () => void (await ask('sweep', {})),
+    /** Looks at whatever a person may look at: it changes nothing, and has an answer or a reason. */
     async look() {
       // The release of a change that is not held is refused.
       if (await ask('release', { entities: ['link:nobody'] })) throw new Error('what is not held was released');
       for (const [name, asked] of LOOKS) await answerOf(name, asked);
-      const changes = (await answerOf('changes', { limit: MANY })) as
-        | readonly { readonly entity: string }[]
-        | undefined;
+      const changes = (await answerOf('changes', { limit: MANY })) as readonly { entity: string }[] | undefined;
       const targets = changes?.map(({ entity }) => entity) ?? [];
       if (targets.length > 0) await answerOf('changes-show', { targets });
       const page = (await answerOf('deliveries', { limit: MANY })) as DeliveryPage | undefined;
@@ -77,21 +66,17 @@ export function createOperator({ atWork, providers }: Site): Operator {
   };
 }
 
-/** Tasks, records and links, as people see them. */
 export async function lookAtWorkspace({ people }: Site) {
   const { tasks } = (await people.listTasks({ query: { all: true } }, {})).body;
   const records = await allRecords(people);
   const links = [];
   for (const { taskId } of tasks) {
     const { workItems } = (await people.listWorkItems({ taskId }, {})).body;
-    links.push(
-      ...workItems.map(({ workItemId, url, externalId }) => ({ taskId, workItemId, url, isByHand: !externalId })),
-    );
+    links.push(...workItems.map(({ workItemId, url }) => ({ taskId, workItemId, url })));
   }
   return { tasks, records, links };
 }
 
-/** Reads the workspace and the providers. */
 export async function lookAtAll(site: Site): Promise<Look> {
   const { tasks, records, links } = await lookAtWorkspace(site);
   return {

@@ -5,28 +5,18 @@ import type { Hook, ProviderState, Vendor } from '../support/vendors/provider-se
 import type { PlainAnswer } from './network.ts';
 import type { Forge } from './plan.ts';
 
-/** Pull requests from the time before worksync began. What is open is found by a sweep, and the rest only when somebody asks for it. */
-export interface Past {
-  /** There are so many at this vendor, by their numbers from this one on. */
-  begin(forge: Forge, vendor: ProviderState<Vendor>, count: number, first?: number): void;
-  /** Somebody has asked for them, and was told that they come. */
-  asked(forge: Forge): void;
-  /** An older backup was put back, which may not know of that. */
-  forgotten(): void;
-  /** Whether worksync need not know of this one. */
-  isUnheard(forge: Forge, number: number): boolean;
-}
-
 /** No other pull request of a plan has so large a number. */
 const FIRST = 1_001;
 const HOUR = 3_600_000;
 const STATES = ['merged', 'closed', 'open', 'closed'] as const;
 
-export function createPast(began: number): Past {
+/** Pull requests from the time before worksync began. What is open is found by a sweep, and the rest only when somebody asks for it. */
+export function createPast(began: number) {
   const closed = new Map<Forge, Set<number>>();
   const known = new Set<Forge>();
   return {
-    begin(forge, vendor, count, first = FIRST) {
+    /** There are so many at this vendor, by their numbers from this one on. */
+    begin(forge: Forge, vendor: ProviderState<Vendor>, count: number, first = FIRST) {
       const ofForge = closed.get(forge) ?? new Set<number>();
       for (let number = first; number < first + count; number++) {
         const state = STATES[number % STATES.length] as (typeof STATES)[number];
@@ -37,13 +27,14 @@ export function createPast(began: number): Past {
       }
       closed.set(forge, ofForge);
     },
-    asked: (forge) => void known.add(forge),
+    asked: (forge: Forge) => void known.add(forge),
+    /** An older backup was put back, which may not know of that. */
     forgotten: () => known.clear(),
-    isUnheard: (forge, number) => !known.has(forge) && closed.get(forge)?.has(number) === true,
+    /** Whether worksync need not know of this one. */
+    isUnheard: (forge: Forge, number: number) => !known.has(forge) && closed.get(forge)?.has(number) === true,
   };
 }
 
-/** The fields of a new pull request. */
 export const BLANK: Fields = {
   ...{ title: '', description: '', state: 'open', draft: false, head: 'abc' },
   ...{ reviewers: [], labels: [], assignees: [] },
@@ -54,24 +45,17 @@ const FIRST_NAME = 'acme/app';
 const OURS = '5001';
 
 /** A repository at GitHub that gets other names, or other owners. All but the last of its names lead on by its id. */
-export interface Renamed {
-  rename(name: string): void;
-  /** Addresses that its pull request had so far. */
-  urls(first: string): readonly string[];
-  hook(hook: Hook, secret: string): Hook;
-  /** @param answer by the first name */
-  answer(request: HttpRequest, answer: (request: HttpRequest) => PlainAnswer): PlainAnswer;
-}
-
-export function createRenamed(): Renamed {
+export function createRenamed() {
   const names = [FIRST_NAME];
   const present = () => names.at(-1) as string;
   const inPresentWords = (text: string) => text.replaceAll(FIRST_NAME, present());
   return {
-    rename: (name) => void names.push(name),
-    urls: (first) => [...new Set(names)].map((name) => first.replace(FIRST_NAME, name)),
-    hook: ({ headers, body }, secret) => signed(headers, inPresentWords(body), secret),
-    answer(request, answer) {
+    rename: (name: string) => void names.push(name),
+    /** Addresses that its pull request had so far. */
+    urls: (first: string) => [...new Set(names)].map((name) => first.replace(FIRST_NAME, name)),
+    hook: ({ headers, body }: Hook, secret: string) => signed(headers, inPresentWords(body), secret),
+    /** @param answer by the first name */
+    answer(request: HttpRequest, answer: (request: HttpRequest) => PlainAnswer): PlainAnswer {
       const { origin, pathname } = new URL(request.url);
       const asked = names.find((name) => pathname === `/repos/${name}` || pathname.startsWith(`/repos/${name}/`));
       if (asked !== undefined && asked !== present()) {
@@ -91,7 +75,6 @@ export function createRenamed(): Renamed {
   };
 }
 
-/** As GitHub signs it. */
 export function signed(headers: Hook['headers'], body: string, secret: string): Hook {
   const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
   return { headers: { ...headers, 'x-hub-signature-256': signature }, body };

@@ -10,7 +10,6 @@ export const TRACKERS = ['jira', 'linear', 'generic'] as const;
 export type Forge = (typeof FORGES)[number];
 export type TrackerName = (typeof TRACKERS)[number];
 
-/** Statuses that people set. */
 const SET_STATUSES = ['planned', 'blocked', 'in_progress', 'completed'] as const;
 type SetStatus = (typeof SET_STATUSES)[number];
 
@@ -36,68 +35,66 @@ export interface PullChange {
 }
 
 /** An event at a moment, milliseconds after the beginning. Each is independent: the others also happen without it. */
-export type Happening = { readonly at: number } & (
-  | {
-      readonly do: 'pull';
-      readonly forge: Forge;
-      readonly number: number;
-      readonly change: PullChange;
-      readonly hooks: Hooks;
-    }
-  | {
-      readonly do: 'issue';
-      readonly tracker: TrackerName;
-      readonly number: number;
-      readonly change: 'open' | 'edited' | 'done' | 'deleted';
-      /** As of a pull request. */
-      readonly names?: number;
-      readonly hooks: Hooks;
-    }
-  /** Somebody comments on a pull request at GitHub. */
-  | { readonly do: 'comment'; readonly number: number; readonly hooks: Hooks }
-  /** Somebody looks at all that there is to look at. */
-  | { readonly do: 'look' }
-  | { readonly do: 'task' }
-  | { readonly do: 'finish' | 'remark'; readonly pick: number }
-  | { readonly do: 'set-status'; readonly pick: number; readonly status: SetStatus }
-  | { readonly do: 'rename'; readonly name: string }
-  | { readonly do: 'unlink' | 'link' | 'edit-record'; readonly pick: number }
-  | {
-      readonly do: 'weather';
-      readonly server: string;
-      readonly trouble: Trouble;
-      readonly share: number;
-      readonly for: number;
-    }
-  | {
-      readonly do: 'kill';
-      readonly replica: number;
-      readonly steps: number;
-      readonly back: number;
-      readonly reboot: boolean;
-    }
-  /** At a statement at which none has ended before. */
-  | { readonly do: 'kill-at'; readonly replica: number; readonly back: number }
-  | { readonly do: 'fail-statements'; readonly share: number; readonly for: number }
-  | { readonly do: 'restart' | 'sleep'; readonly replica: number; readonly back: number }
-  | { readonly do: 'jump'; readonly replica: number; readonly by: number }
-  | { readonly do: 'jump-store'; readonly by: number }
-  | { readonly do: 'store-away'; readonly share: number; readonly for: number }
-  /** Its answers come late, by so many milliseconds at most. */
-  | { readonly do: 'store-slow'; readonly by: number; readonly for: number }
-  /** The replica that owns the workspace then. */
-  | { readonly do: 'sleep-owner'; readonly back: number }
-  | { readonly do: 'others'; readonly requests: number; readonly for: number }
-  | { readonly do: 'reload'; readonly visibility: number; readonly poll: number; readonly concurrency: number }
-  | { readonly do: 'disk-full'; readonly replica: number; readonly for: number }
-  /** Somebody asks for what a forge had before worksync began, which is so many pull requests. */
-  | { readonly do: 'backfill'; readonly forge: Forge; readonly pulls: number }
-  /** It is paused, and goes on later. */
-  | { readonly do: 'pause-backfill'; readonly forge: Forge; readonly for: number }
-  | { readonly do: 'backup' }
-  /** By the command, or somebody copies the file. */
-  | { readonly do: 'restore'; readonly back: number; readonly byHand?: boolean }
-);
+export type Happening = Readonly<
+  { at: number } & (
+    | {
+        do: 'pull';
+        forge: Forge;
+        number: number;
+        change: PullChange;
+        hooks: Hooks;
+      }
+    | {
+        do: 'issue';
+        tracker: TrackerName;
+        number: number;
+        change: 'open' | 'edited' | 'done' | 'deleted';
+        /** As of a pull request. */
+        names?: number;
+        hooks: Hooks;
+      }
+    | { do: 'comment'; number: number; hooks: Hooks }
+    | { do: 'look' }
+    | { do: 'task' }
+    | { do: 'finish' | 'remark'; pick: number }
+    | { do: 'set-status'; pick: number; status: SetStatus }
+    | { do: 'rename'; name: string }
+    | { do: 'unlink' | 'link' | 'edit-record'; pick: number }
+    | {
+        do: 'weather';
+        server: string;
+        trouble: Trouble;
+        share: number;
+        for: number;
+      }
+    | {
+        do: 'kill';
+        replica: number;
+        steps: number;
+        back: number;
+        reboot: boolean;
+      }
+    /** At a statement at which none has ended before. */
+    | { do: 'kill-at'; replica: number; back: number }
+    | { do: 'fail-statements'; share: number; for: number }
+    | { do: 'restart' | 'sleep'; replica: number; back: number }
+    | { do: 'jump'; replica: number; by: number }
+    | { do: 'jump-store'; by: number }
+    | { do: 'store-away'; share: number; for: number }
+    /** Its answers come late, by so many milliseconds at most. */
+    | { do: 'store-slow'; by: number; for: number }
+    /** The replica that owns the workspace then. */
+    | { do: 'sleep-owner'; back: number }
+    | { do: 'others'; requests: number; for: number }
+    | { do: 'reload'; visibility: number; poll: number; concurrency: number }
+    | { do: 'disk-full'; replica: number; for: number }
+    /** Somebody asks for what a forge had before worksync began, which is so many pull requests. */
+    | { do: 'backfill'; forge: Forge; pulls: number }
+    | { do: 'pause-backfill'; forge: Forge; for: number }
+    | { do: 'backup' }
+    | { do: 'restore'; back: number; byHand?: boolean }
+  )
+>;
 
 export interface Plan {
   readonly seed: number;
@@ -105,7 +102,6 @@ export interface Plan {
   readonly forges: readonly Forge[];
   readonly trackers: readonly TrackerName[];
   readonly share: number | 'auto';
-  /** Whether the workspace sends the daemon its own events. */
   readonly events?: boolean;
   /** Whether the daemon writes to Jira which tasks an issue has, and closes it. */
   readonly writeBack?: boolean;
@@ -181,7 +177,6 @@ function times<Each>(chance: Chance, mean: number, make: () => Each): Each[] {
   return Array.from({ length: chance.geometric(mean) }, make);
 }
 
-/** Soon, late enough to be overtaken, twice, or never. */
 function hooks(chance: Chance): Hooks {
   const again = chance.happens(0.6);
   if (chance.happens(0.1)) return { delays: [], again };
@@ -239,7 +234,6 @@ function people(chance: Chance, length: number): Happening[] {
   ];
 }
 
-/** People move tasks themselves. */
 function statusEdits(chance: Chance, length: number): Happening[] {
   return times(chance, 3, (): Happening => {
     const status = oneOf(chance, SET_STATUSES);
@@ -376,7 +370,6 @@ function storeAway(chance: Chance, length: number): Happening[] {
   });
 }
 
-/** Faults of processes at certain statements. */
 function atStatements(chance: Chance, replicas: number, length: number): Happening[] {
   const at = () => chance.whole(1, length);
   const kill = (): Happening => ({
@@ -393,7 +386,6 @@ function atStatements(chance: Chance, replicas: number, length: number): Happeni
   ];
 }
 
-/** Processes that end in order while there is work. */
 function restartsAmid(chance: Chance, replicas: number, work: readonly Happening[]): Happening[] {
   const changes = work.filter((each) => each.do === 'pull' || each.do === 'issue');
   if (changes.length === 0) return [];
@@ -440,12 +432,10 @@ function lateLeases(chance: Chance, work: readonly Happening[], length: number):
   return [...sleeps, ...slow];
 }
 
-/** Some who restore copy the file of a backup themselves. */
 function byHand(chance: Chance, happenings: readonly Happening[]): readonly Happening[] {
   return happenings.map((each) => (each.do === 'restore' && chance.happens(0.5) ? { ...each, byHand: true } : each));
 }
 
-/** In some plans some webhooks of GitHub are broken at first. */
 function garbled(chance: Chance, happenings: readonly Happening[]): readonly Happening[] {
   if (!chance.happens(0.4)) return happenings;
   return happenings.map((each) => {

@@ -15,12 +15,6 @@ import type { Templates } from './templates.ts';
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
-interface Played {
-  readonly events: readonly Event[];
-  /** Virtual milliseconds. */
-  readonly elapsed: number;
-}
-
 /** After everything is healed: how often the workspace is compared with the providers, and when it is given up. */
 const LOOK_EVERY = 5 * MINUTE;
 /** Time after which requests in flight and takeovers have ended. */
@@ -31,8 +25,9 @@ const PATIENCE = 4 * 60 * MINUTE;
  * Plays a plan to its end, heals everything, and waits until the workspace is as the providers are.
  *
  * @param isCalm whether a calm day follows, in which everything must go well and cost little
+ * @returns what was seen, and how many virtual milliseconds passed
  */
-export async function play(plan: Plan, templates: Templates, isCalm = true): Promise<Played> {
+export async function play(plan: Plan, templates: Templates, isCalm: boolean) {
   const site = await openSite(plan, templates);
   const { clock, recorder } = site;
   const unhandled = (error: unknown) => {
@@ -67,23 +62,15 @@ export async function play(plan: Plan, templates: Templates, isCalm = true): Pro
 
 type Do<Name extends Happening['do']> = Extract<Happening, { do: Name }>;
 
-interface Stage {
-  act(happening: Happening): Promise<void>;
-  /** Whoever was to come back later comes back now. */
-  comeBack(): Promise<void>;
-  /** Approves all held changes. */
-  release(): Promise<void>;
-}
+type Stage = ReturnType<typeof createStage>;
 
-function createStage(site: Site): Stage {
+function createStage(site: Site) {
   const { clock, recorder, weather, network, providers, people, replicas } = site;
   let sendings = 0;
   let deliveries = 0;
   let tasks = 0;
-  /** Brings back each replica that is away. */
   const away = new Map<Replica, () => Promise<void>>();
   const full = new Set<Replica>();
-  /** The providers whose backfill a person has paused. */
   const paused = new Set<Forge>();
 
   const later = (replica: Replica, ms: number, call: () => Promise<void>) => {
@@ -109,6 +96,12 @@ function createStage(site: Site): Stage {
   const free = (number: number): Replica | undefined => {
     const replica = replicas[number];
     return replica && !replica.isBusy && !away.has(replica) && replica.running?.life.isAlive() ? replica : undefined;
+  };
+
+  const sleep = (replica: Replica | undefined, ms: number) => {
+    const life = replica?.running?.life;
+    life?.sleep();
+    if (replica) clock.after(ms, () => life?.wake());
   };
 
   const operator = createOperator(site);
@@ -216,14 +209,11 @@ function createStage(site: Site): Stage {
       recorder.record({ what: 'linked', task: task.taskId, url });
     } else {
       const record = pickOf(records);
-      if (!record) return;
       // Nobody changes what was declined.
-      if (record.state === 'declined') return;
+      if (!record || record.state === 'declined') return;
       const { provider, repoId, identifier } = record;
-      await people.updatePullRequest(
-        { body: { provider: provider as 'github', repoId, identifier, title: 'By hand' } },
-        {},
-      );
+      const body = { provider: provider as 'github', repoId, identifier, title: 'By hand' };
+      await people.updatePullRequest({ body }, {});
     }
   }
 
@@ -296,13 +286,8 @@ function createStage(site: Site): Stage {
         await inTurn(replica, () => site.stop(replica));
         return later(replica, happening.back, () => site.start(replica));
       }
-      case 'sleep': {
-        const replica = free(happening.replica);
-        const life = replica?.running?.life;
-        life?.sleep();
-        if (replica) clock.after(happening.back, () => life?.wake());
-        return;
-      }
+      case 'sleep':
+        return sleep(free(happening.replica), happening.back);
       case 'jump': {
         const machine = replicas[happening.replica]?.machine;
         if (machine) machine.ahead += happening.by;
@@ -315,24 +300,15 @@ function createStage(site: Site): Stage {
         const { databaseServer } = site;
         if (!databaseServer) return;
         databaseServer.failing = happening.share;
-        clock.after(happening.for, () => {
-          databaseServer.failing = 0;
-        });
+        clock.after(happening.for, () => void (databaseServer.failing = 0));
         return;
       }
       case 'store-slow':
         site.slowness.by = happening.by;
-        clock.after(happening.for, () => {
-          site.slowness.by = 0;
-        });
+        clock.after(happening.for, () => void (site.slowness.by = 0));
         return;
-      case 'sleep-owner': {
-        const replica = free(await site.ownerOf());
-        const life = replica?.running?.life;
-        life?.sleep();
-        if (replica) clock.after(happening.back, () => life?.wake());
-        return;
-      }
+      case 'sleep-owner':
+        return sleep(free(await site.ownerOf()), happening.back);
       case 'others':
         return others(happening);
       case 'reload':
@@ -373,10 +349,12 @@ function createStage(site: Site): Stage {
 
   return {
     act,
+    /** Approves all held changes. */
     async release() {
       await site.releaseHeld();
       for (const forge of paused) await operator.resume(forge);
     },
+    /** Whoever was to come back later comes back now. */
     async comeBack() {
       site.statements.clear();
       for (const replica of replicas) {
@@ -454,7 +432,7 @@ async function tellInbox(site: Site): Promise<void> {
   const rows = await site
     .partition()
     ?.store.query.selectFrom('inbox')
-    .select(['connection', 'delivery_key as key', 'state', 'reason'])
+    .select(['connection', 'delivery_key as key', 'state'])
     .where('source', 'in', ['webhook', 'workspace'])
     .orderBy('id')
     .execute();

@@ -3,7 +3,6 @@ import type { Chance } from '../bench/quota/references/chance.ts';
 /** A description that names tasks, or only seems to. */
 export interface Prose {
   readonly kind: number;
-  /** Numbers of two tasks, and of an item. */
   readonly task: number;
   readonly other: number;
   readonly item: number;
@@ -11,15 +10,12 @@ export interface Prose {
 
 export interface Written {
   readonly text: string;
-  /** Keys of the tasks that it names. */
   readonly keys: readonly string[];
-  /** Whether it names the item. */
   readonly isOfItem: boolean;
 }
 
 type Write = (task: string, other: string, page: string) => readonly [text: string, ...names: string[]];
 
-/** As a pattern of the configuration reads it. */
 export const STORIES = { pattern: 'story ([0-9]+)', place: ['description'], task: 'BUG-$1' };
 const story = (task: string) => task.replace('BUG-', 'story ');
 

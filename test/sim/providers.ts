@@ -18,7 +18,7 @@ import {
 import type { Look } from './history.ts';
 import { createJiraWrites, WORKSYNC } from './jira-writes.ts';
 import type { Network } from './network.ts';
-import { BLANK, createPast, createRenamed, type Past, signed } from './past.ts';
+import { BLANK, createPast, createRenamed, signed } from './past.ts';
 import type { Forge, Happening, Plan, PullChange, TrackerName } from './plan.ts';
 import { type Written, write } from './prose.ts';
 
@@ -41,33 +41,11 @@ const PAGES: Readonly<Record<Forge, string>> = {
 };
 
 /** All vendors, each with its own clock that never jumps, and what became of everything there. */
-export interface Providers {
-  /** The connections of a configuration. */
-  connections(poll: number): Readonly<Record<string, object>>;
-  /** Returns the webhook of a change; undefined if the vendor sends none or nothing has changed. */
-  change(happening: Extract<Happening, { do: 'pull' | 'issue' }>, delivery: string): (() => Hook) | undefined;
-  /** Somebody comments on a pull request at GitHub; undefined: there is none. */
-  comment(number: number, delivery: string): (() => Hook) | undefined;
-  /** The repository at GitHub gets another name, or another owner too. */
-  rename(name: string): void;
-  /** A webhook of GitHub of which nothing can be read, though it is GitHub's. */
-  garbled(hook: Hook): Hook;
-  held(): Pick<Look, 'pulls' | 'issues'>;
-  readonly past: Pick<Past, 'asked' | 'forgotten'>;
-  /** So many old pull requests more, of which nothing tells. */
-  addOld(forge: Forge, count: number): void;
-  unanswered(): readonly string[];
-  /** Calls with the webhook of each write of worksync or a person. */
-  onWritten(call: (connection: string, delivery: string, hook: () => Hook) => void): void;
-  /** A person comments on an issue. */
-  remark(pick: number): { readonly url: string; readonly text: string } | undefined;
-}
-
 export function openProviders(
   { forges, trackers, writeBack, happenings }: Pick<Plan, 'forges' | 'trackers' | 'writeBack' | 'happenings'>,
   clock: TravellingClock,
   network: Network,
-): Providers {
+) {
   const vendors = new Map(forges.map((name) => [name, createProvider(VENDORS[name](), { clock })]));
   const desks = new Map(trackers.map((name) => [name, createProvider(TRACKERS[name](), { clock })]));
   const all = new Map<string, ProviderState<Vendor | Tracker>>([...vendors, ...desks]);
@@ -77,7 +55,7 @@ export function openProviders(
     const vendor = each.do === 'backfill' ? vendors.get(each.forge) : undefined;
     if (each.do === 'backfill' && vendor) past.begin(each.forge, vendor, each.pulls);
   }
-  let tell: Parameters<Providers['onWritten']>[0] = () => undefined;
+  let tell: (connection: string, delivery: string, hook: () => Hook) => void = () => undefined;
   const jira = desks.get('jira');
   const jiraWrites =
     jira && createJiraWrites({ provider: jira, secret: SECRET, tell: (...told) => tell('jira', ...told) });
@@ -90,7 +68,6 @@ export function openProviders(
   }
   const versions = new Map<string, number>();
   let added = 0;
-  /** The names in the description, by pull request, and the item. */
   const written = new Map<string, Written & { readonly item: string | undefined }>();
 
   function describe(pull: string, { prose, description }: PullChange): string | undefined {
@@ -123,15 +100,8 @@ export function openProviders(
     const named = change.names ?? Number(/BUG-(\d+)/.exec(before.title)?.[1] ?? 0);
     const title = `${named > 0 ? `BUG-${named}: ` : ''}Change v${versionOf(`${forge}/${number}`)}`;
     const now = clock.now();
-    const line = {
-      at: 0,
-      connection: forge,
-      item: `app/${number}`,
-      updated: now,
-      event: 'edited',
-      fields: { ...fields, title },
-    };
-    const pull = provider.happen(line, now);
+    const line = { at: 0, connection: forge, item: `app/${number}`, updated: now, event: 'edited' };
+    const pull = provider.happen({ ...line, fields: { ...fields, title } }, now);
     const event = before === BLANK ? 'opened' : fields.state === before.state ? 'edited' : 'closed';
     const hook = () => provider.vendor.hook(pull, event, delivery);
     return forge === 'github' ? () => renamed.hook(hook(), SECRET) : hook;
@@ -160,7 +130,7 @@ export function openProviders(
   }
 
   return {
-    connections: (poll) =>
+    connections: (poll: number): Readonly<Record<string, object>> =>
       Object.fromEntries(
         [...all].map(([name, { vendor }]) => {
           const webhookSecrets = 'secret' in vendor ? vendor.secret : SECRET;
@@ -169,11 +139,13 @@ export function openProviders(
           return [name, { ...own, ...written, webhookSecrets, poll: `${poll}m`, sweep: '1h' }];
         }),
       ),
-    change: (happening, delivery) =>
+    /** Returns the webhook of a change; undefined if the vendor sends none or nothing has changed. */
+    change: (happening: Extract<Happening, { do: 'pull' | 'issue' }>, delivery: string) =>
       happening.do === 'pull'
         ? changePull(happening.forge, happening.number, happening.change, delivery)
         : changeIssue(happening, delivery),
-    comment(number, delivery) {
+    /** Somebody comments on a pull request at GitHub; undefined: there is none. */
+    comment(number: number, delivery: string): (() => Hook) | undefined {
       const github = vendors.get('github');
       const before = github?.pulls.get(number);
       if (!github || !before) return undefined;
@@ -183,14 +155,16 @@ export function openProviders(
       return () => renamed.hook(github.vendor.hook(pull, 'commented', delivery), SECRET);
     },
     rename: renamed.rename,
-    garbled: ({ headers, body }) => signed(headers, body.replaceAll('"number":', '"numero":'), SECRET),
+    /** A webhook of GitHub of which nothing can be read, though it is GitHub's. */
+    garbled: ({ headers, body }: Hook) => signed(headers, body.replaceAll('"number":', '"numero":'), SECRET),
     past,
-    addOld(forge, count) {
+    /** So many old pull requests more, of which nothing tells. */
+    addOld(forge: Forge, count: number) {
       const vendor = vendors.get(forge);
       if (vendor) past.begin(forge, vendor, count, ADDED_FROM + added);
       added += count;
     },
-    held: () => ({
+    held: (): Pick<Look, 'pulls' | 'issues'> => ({
       pulls: [...vendors].flatMap(([name, { vendor, pulls }]) =>
         [...pulls.values()].map((pull) => {
           const url = `${PAGES[name]}${pull.number}`;
@@ -214,10 +188,9 @@ export function openProviders(
       ),
     }),
     unanswered: () => [...all.values()].flatMap(({ unanswered }) => unanswered),
-    onWritten(call) {
-      tell = call;
-    },
-    remark(pick) {
+    /** Calls with the webhook of each write of worksync or a person. */
+    onWritten: (call: typeof tell) => void (tell = call),
+    remark(pick: number): { readonly url: string; readonly text: string } | undefined {
       const present = [...(jira?.issues.values() ?? [])].filter(({ isDeleted }) => !isDeleted);
       const issue = present[pick % Math.max(1, present.length)];
       if (!jira || !issue) return undefined;

@@ -108,9 +108,7 @@ export function createDatabaseServer(
         await awake();
         return result;
       };
-    const query = queryOf(async () => undefined);
     const { asFile: _, ...rest } = installation;
-    const commit = committing(installation.commit);
     const asServer = {
       pending: () => 0,
       time: async () => ({ now: now(), clock: 'one' }),
@@ -121,17 +119,11 @@ export function createDatabaseServer(
       },
       facts: () => Promise.reject(new Error('nobody asks for the facts of this server')),
     };
-    const close = async () => {
-      isClosed = true;
-    };
     const watch = watchOf(life);
     const unseen = {
-      ...rest,
-      query,
-      commit,
+      ...{ ...rest, asServer, query: queryOf(async () => undefined), commit: committing(installation.commit) },
       commitRelaxed: committing(installation.commitRelaxed, true),
-      close,
-      asServer,
+      close: async () => void (isClosed = true),
     };
     const database = watchedDatabase(unseen, watch);
     const shared = installationOver(database, installation.id);
@@ -169,18 +161,13 @@ export function createDatabaseServer(
   return server;
 }
 
-/** Delays the work of a database. */
-export interface Slowness {
-  /** The longest delay, milliseconds; 0: none. */
-  by: number;
-  /** Waits for a drawn time. */
-  pass(): Promise<void>;
-}
+export type Slowness = ReturnType<typeof createSlowness>;
 
-export function createSlowness(clock: TravellingClock, chance: Chance): Slowness {
-  const slowness: Slowness = {
+export function createSlowness(clock: TravellingClock, chance: Chance) {
+  const slowness = {
+    /** The longest delay, milliseconds; 0: none. */
     by: 0,
-    async pass() {
+    async pass(): Promise<void> {
       if (slowness.by > 0) await new Promise<void>((resolve) => clock.after(chance.whole(0, slowness.by), resolve));
     },
   };

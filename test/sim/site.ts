@@ -30,21 +30,21 @@ import { restoreAll } from '../../src/store/restore/restore.ts';
 import { compileStatement, type Sql } from '../../src/store/workspace-scope.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
-import { createSend, createWorkspaceClient, type WorkspaceClient } from '../../src/workspace-api/typed-client.ts';
+import { createSend, createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 import { chanceOf, randomOf } from '../bench/quota/references/chance.ts';
-import { createTravellingClock, type TravellingClock } from '../support/fakes/travelling-clock.ts';
+import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { addOldRows, DELIVERIES } from './checker-store.ts';
-import { createRecorder, type Recorder } from './history.ts';
+import { createRecorder } from './history.ts';
 import { createLife, type Life, type Machine, rest } from './life.ts';
-import { createEventSender, createNetwork, EVENTS_URL, handlerOf, type Network, WORKSPACE } from './network.ts';
+import { createEventSender, createNetwork, EVENTS_URL, handlerOf, WORKSPACE } from './network.ts';
 import type { Plan } from './plan.ts';
 import { STORIES } from './prose.ts';
-import { openProviders, type Providers } from './providers.ts';
-import { createDatabaseServer, createSlowness, type DatabaseServer, type Slowness } from './shared-database.ts';
-import { createStatementTroubles, type StatementTroubles, watchedDatabase } from './statements.ts';
+import { openProviders } from './providers.ts';
+import { createDatabaseServer, createSlowness, type DatabaseServer } from './shared-database.ts';
+import { createStatementTroubles, watchedDatabase } from './statements.ts';
 import { countRows, makeFolder, type Templates } from './templates.ts';
-import { type Counts, watchedLog, watchedMetrics } from './watches.ts';
-import { createWeather, type Weather } from './weather.ts';
+import { watchedLog, watchedMetrics } from './watches.ts';
+import { createWeather } from './weather.ts';
 
 const PORT = 8080;
 /** The preset, with one rule that finishes a task by any pull request that carries it. All of the past counts. */
@@ -76,19 +76,11 @@ const idle = (url: string, apiKey: string) => ({
   },
 });
 
-/** One process of the daemon. */
-interface Running {
-  readonly life: Life;
-  readonly composition: Composition;
-}
-
-/** A place where a process of the daemon may run. */
 export interface Replica {
   readonly number: number;
   readonly machine: Machine;
   readonly origin: string;
-  running: Running | undefined;
-  /** Whether it is being started or ended. */
+  running: { readonly life: Life; readonly composition: Composition } | undefined;
   isBusy: boolean;
 }
 
@@ -98,73 +90,25 @@ export interface Settings {
   concurrency: number;
 }
 
-/** Which replica owns which workspace, and for which time it changed hands. */
-const ownersOf = compileStatement<object, { readonly name: string; readonly epoch: number; readonly address: string }>(
-  (query) =>
-    query
-      .selectFrom('leases')
-      .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
-      .innerJoin('workspaces', 'workspaces.id', 'leases.workspace')
-      .select(['workspaces.name', 'leases.epoch', 'replicas.address'])
-      .orderBy('workspaces.name'),
-);
-
-/** The whole world of one run. */
-export interface Site {
-  readonly seed: number;
-  readonly clock: TravellingClock;
-  readonly recorder: Recorder;
-  readonly weather: Weather;
-  readonly network: Network;
-  readonly providers: Providers;
-  readonly people: WorkspaceClient<object>;
-  readonly replicas: readonly Replica[];
-  readonly databaseServer: DatabaseServer | undefined;
-  readonly slowness: Slowness;
-  readonly statements: StatementTroubles;
-  readonly counts: Counts;
-  /** Another user of the workspace. */
-  readonly othersKey: string;
-  start(replica: Replica): Promise<void>;
-  /** In order. @param ending where its end has begun already */
-  stop(replica: Replica, ending?: Promise<void>): Promise<void>;
-  /** The process has ended; what is left of it is cleared away. */
-  bury(replica: Replica): Promise<void>;
-  configure(settings: Settings): void;
-  settings(): Settings;
-  /** The wall clock there, where it was never set. */
-  timeOf(replica: number): number | undefined;
-  /** The number of the replica that owns the workspace; -1: none does. */
-  ownerOf(): Promise<number>;
-  /** Which replica owns which workspace, and for which time it changed hands. */
-  leases(): Promise<readonly { readonly name: string; readonly address: string; readonly epoch: number }[]>;
-  /** How often it is noted that the clock of the database was set. */
-  clockEras(): Promise<number>;
-  /** Whether the replicas own as many workspaces each. */
-  isShared(): Promise<boolean>;
-  backUp(): Promise<void>;
-  /** @param byHand whether somebody copies the file, in place of the command */
-  restore(byHand?: boolean): Promise<boolean>;
-  fillDisk(replica: Replica, isFull: boolean): Promise<void>;
-  /** The partition that works, wherever it is, by the clock of its process. */
-  atWork(): { readonly partition: Partition; readonly clock: Clock } | undefined;
-  partition(): Partition | undefined;
-  /** Reads the status of the process as a command does; undefined if it does not answer. */
-  status(replica: Replica): Promise<Status | undefined>;
-  releaseHeld(): Promise<void>;
-  /** Whether nothing disturbs the processes now, nor has of late. */
-  setQuiet(isQuiet: boolean): void;
-  /** On known days: how many rows there are, and how many statements it took. */
-  noteRows(): Promise<void>;
-  /** Tells of what must not be. */
-  tell(fault: string): void;
-  pass(ms: number): Promise<void>;
-  /** Lets time pass for as long as the work takes. Whoever calls it is the only one who lets time pass. */
-  during(work: Promise<unknown>): Promise<void>;
-  close(): Promise<void>;
+interface Lease {
+  readonly name: string;
+  readonly epoch: number;
+  readonly address: string;
 }
 
-export async function openSite(plan: Plan, templates: Templates): Promise<Site> {
+/** Which replica owns which workspace, and for which time it changed hands. */
+const ownersOf = compileStatement<object, Lease>((query) =>
+  query
+    .selectFrom('leases')
+    .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
+    .innerJoin('workspaces', 'workspaces.id', 'leases.workspace')
+    .select(['workspaces.name', 'leases.epoch', 'replicas.address'])
+    .orderBy('workspaces.name'),
+);
+
+export type Site = Awaited<ReturnType<typeof openSite>>;
+
+export async function openSite(plan: Plan, templates: Templates) {
   const folder = makeFolder();
   const clock = createTravellingClock({ settle: rest, grain: plan.grain });
   const recorder = createRecorder(clock.elapsed);
@@ -199,7 +143,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   };
   const { service, url } = await openService(
     WORKSPACE,
-    createEventSender({ network, recorder, origins: () => replicas.map(({ origin }) => origin) }),
+    createEventSender(network, recorder, () => replicas.map(({ origin }) => origin)),
   );
   const spare = plan.replicas === 1 ? undefined : await openService(SPARE_WORKSPACE);
   const spareKey = (await spare?.service.startCredentials())?.apiKey ?? '';
@@ -386,6 +330,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     await sql`pragma locking_mode = exclusive`.execute(query);
   }
 
+  /** Lets time pass for as long as the work takes. Whoever calls it is the only one who lets time pass. */
   async function during(work: Promise<unknown>): Promise<void> {
     let isOver = false;
     const end = work.finally(() => {
@@ -396,90 +341,93 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     await end;
   }
 
-  async function clearAway({ number, origin, running }: Replica): Promise<void> {
-    network.close(origin);
-    running?.composition.folder.release();
-    rmSync(join(dataOf(number), 'daemon.json'), { force: true });
-    if (!databaseServer) await running?.composition.installation.close();
-  }
-
-  const atWork: Site['atWork'] = () =>
+  /** The partition that works, wherever it is, by the clock of its process. */
+  const atWork = (): { readonly partition: Partition; readonly clock: Clock } | undefined =>
     replicas
       .flatMap(({ running }) => (running?.life.isAlive() ? [running] : []))
-      .flatMap(({ life: { clock }, composition }) =>
-        composition.workspaces.partitions().map((partition) => ({ partition, clock })),
+      .flatMap(({ life, composition }) =>
+        composition.workspaces.partitions().map((own) => ({ partition: own, clock: life.clock })),
       )
       .find(({ partition: { name } }) => name === 'test');
   const partition = () => atWork()?.partition;
+  const leases = async () => (databaseServer ? ownersOf(databaseServer.installation.query, {}) : []);
 
-  const site: Site = {
+  /** Ends a process in order. @param ending where its end has begun already */
+  async function stop(replica: Replica, ending?: Promise<void>): Promise<void> {
+    const { running } = replica;
+    if (!running) return;
+    const { life } = running;
+    await during(ending ?? running.composition.close()).catch((error: unknown) => {
+      // A process that cannot give back its leases reports that, and ends all the same.
+      if (!(error instanceof DatabaseFault && error.kind === 'away')) throw error;
+    });
+    // A process with a timer does not end, nor does one that waits for an answer.
+    if (life.isAlive())
+      for (const [what, count] of Object.entries({ timers: life.timers(), requests: life.requests() }))
+        if (count > 0) tellFault(`${life.name} was stopped, and left ${count} ${what}`);
+    statements.stopped(life);
+    await rest();
+    life.kill();
+    recorder.record({ what: 'stopped', process: life.name, replica: replica.number });
+    network.close(replica.origin);
+    replica.running = undefined;
+  }
+
+  /** The process has ended; what is left of it is cleared away. */
+  async function bury(replica: Replica): Promise<void> {
+    const { number, origin, running } = replica;
+    if (!running) return;
+    running.life.kill();
+    recorder.record({ what: 'killed', process: running.life.name, replica: number });
+    network.close(origin);
+    await rest();
+    running.composition.folder.release();
+    rmSync(join(dataOf(number), 'daemon.json'), { force: true });
+    if (!databaseServer) await running.composition.installation.close();
+    replica.running = undefined;
+  }
+
+  return {
+    ...{ seed: plan.seed, clock, recorder, weather, network, providers, people, replicas, databaseServer, slowness },
+    /** `othersKey` is that of another user of the workspace. */
     ...{
-      seed: plan.seed,
-      clock,
-      recorder,
-      weather,
-      network,
-      providers,
-      people,
-      replicas,
-      databaseServer,
-      slowness,
       statements,
       counts,
       othersKey,
+      start,
+      stop,
+      bury,
+      configure,
+      atWork,
+      partition,
+      during,
+      leases,
+      tell: tellFault,
     },
-    ...{ start, configure, atWork, partition, during, tell: tellFault },
     settings: () => present,
-    timeOf: (number) => (replicas[number]?.machine.ahead === 0 && !databaseServer ? clock.now() : undefined),
-    async ownerOf() {
-      const owner = (await site.leases()).find(({ name }) => name === 'test');
+    /** The wall clock there, where it was never set. */
+    timeOf: (number: number) => (replicas[number]?.machine.ahead === 0 && !databaseServer ? clock.now() : undefined),
+    /** The number of the replica that owns the workspace; -1: none does. */
+    async ownerOf(): Promise<number> {
+      const owner = (await leases()).find(({ name }) => name === 'test');
       return replicas.find(({ origin }) => origin === owner?.address)?.number ?? -1;
     },
-    leases: async () => (databaseServer ? ownersOf(databaseServer.installation.query, {}) : []),
-    async clockEras() {
+    /** How often it is noted that the clock of the database was set. */
+    async clockEras(): Promise<number> {
       const noted = databaseServer?.installation.query
         .selectFrom('installation')
         .select('value')
         .where('name', '=', 'clock.era');
       return Number((await noted?.executeTakeFirst())?.value ?? 0);
     },
-    async isShared() {
-      const owners = await site.leases();
+    /** Whether the replicas own as many workspaces each. */
+    async isShared(): Promise<boolean> {
+      const owners = await leases();
       return (
         owners.length === 1 + SPARE.length && new Set(owners.map(({ address }) => address)).size === replicas.length
       );
     },
-    async stop(replica, ending) {
-      const { running } = replica;
-      if (!running) return;
-      const { life } = running;
-      await during(ending ?? running.composition.close()).catch((error: unknown) => {
-        // A process that cannot give back its leases reports that, and ends all the same.
-        if (!(error instanceof DatabaseFault && error.kind === 'away')) throw error;
-      });
-      // A process with a timer does not end, nor does one that waits for an answer.
-      const left = { timers: life.timers(), requests: life.requests() };
-      if (life.isAlive())
-        for (const [what, count] of Object.entries(left))
-          if (count > 0) tellFault(`${life.name} was stopped, and left ${count} ${what}`);
-      statements.stopped(life);
-      await rest();
-      life.kill();
-      recorder.record({ what: 'stopped', process: running.life.name, replica: replica.number });
-      network.close(replica.origin);
-      replica.running = undefined;
-    },
-    async bury(replica) {
-      const { running } = replica;
-      if (!running) return;
-      running.life.kill();
-      recorder.record({ what: 'killed', process: running.life.name, replica: replica.number });
-      network.close(replica.origin);
-      await rest();
-      await clearAway(replica);
-      replica.running = undefined;
-    },
-    async backUp() {
+    async backUp(): Promise<void> {
       const running = replicas[0]?.running;
       if (!running || databaseServer) return;
       // The database's own way of copying itself waits for the real disk, which takes another number of turns each time.
@@ -494,7 +442,8 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       markAsCopy(backup);
       backupAt = clock.elapsed();
     },
-    async restore(byHand = false) {
+    /** @param byHand whether somebody copies the file, in place of the command */
+    async restore(byHand = false): Promise<boolean> {
       if (backupAt === undefined) return false;
       const file = join(dataOf(0), 'worksync.db');
       if (byHand) putInPlace(backup, file);
@@ -502,13 +451,14 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       recorder.record({ what: 'restored', backupAt });
       return true;
     },
-    async fillDisk({ running }, isFull) {
+    async fillDisk({ running }: Replica, isFull: boolean): Promise<void> {
       if (!running?.life.isAlive() || databaseServer) return;
       const { query, size } = running.composition.installation;
       const pages = isFull ? Math.ceil(size() / 4_096) : 1_073_741_823;
       await sql`${sql.raw(`pragma max_page_count = ${pages}`)}`.execute(query);
     },
-    async status({ number, origin }) {
+    /** Reads the status of the process as a command does; undefined if it does not answer. */
+    async status({ number, origin }: Replica): Promise<Status | undefined> {
       const owner = findDaemon(dataOf(number));
       if (!owner) return undefined;
       const headers = { authorization: `Bearer ${owner.token}` };
@@ -516,7 +466,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       await during(answer);
       return JSON.parse((await answer).body.toString()) as Status;
     },
-    async releaseHeld() {
+    async releaseHeld(): Promise<void> {
       const working = partition();
       if (!working) return;
       const { store } = working;
@@ -530,32 +480,24 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       if (others.length > 0) await releaseHeld(store, { entities: others });
       working.wakeOutbox();
     },
-    async noteRows() {
+    /** On known days: how many rows there are, and how many statements it took. */
+    async noteRows(): Promise<void> {
       const query = databaseServer?.installation.query ?? replicas[0]?.running?.composition.installation.query;
-      if (plan.isKnown && query) {
-        const ran = ['statements so far', String(statements.count())] as const;
-        recorder.record({ what: 'rows', counts: [ran, ...(await countRows(query))] });
-      }
+      if (!plan.isKnown || !query) return;
+      const ran = ['statements so far', String(statements.count())] as const;
+      recorder.record({ what: 'rows', counts: [ran, ...(await countRows(query))] });
     },
-    setQuiet(next) {
-      isQuiet = next;
-    },
-    async pass(ms) {
-      let isOver = false;
-      clock.after(ms, () => {
-        isOver = true;
-      });
-      await clock.until(() => isOver);
-    },
-    async close() {
-      for (const replica of replicas) if (replica.running) await site.bury(replica);
+    /** Whether nothing disturbs the processes now, nor has of late. */
+    setQuiet: (next: boolean) => void (isQuiet = next),
+    pass: (ms: number) => during(new Promise<void>((resolve) => void clock.after(ms, resolve))),
+    async close(): Promise<void> {
+      for (const replica of replicas) if (replica.running) await bury(replica);
       await during(service.close());
       if (spare) await during(spare.service.close());
       await databaseServer?.installation.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
-  return site;
 }
 
 /** As the daemon's own copies are marked, so that whoever opens one knows that it is old. */

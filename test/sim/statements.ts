@@ -9,7 +9,7 @@ import { mayBeAlone, mayChangeMany } from './statements-allowed.ts';
 import { type Keys, namesRows } from './templates.ts';
 
 /** A transaction that is open, as whoever stands beside the database sees it. */
-export interface Open {
+interface Open {
   /** Its statements that have begun and not ended. */
   underWay: number;
   /** Its first statement that writes tells what it is about. */
@@ -20,9 +20,7 @@ export interface Open {
 export interface StatementWatch {
   /** It begins: throws in place of it. `within` is undefined for one that is a transaction by itself. */
   begins(text: string, within: Open | undefined): void;
-  /** It has changed so many rows, and names so many at most. */
   changed(text: string, rows: number, named: number): void;
-  /** The work of a transaction is done, as it says. */
   done(within: Open): void;
 }
 
@@ -104,21 +102,6 @@ function writes(text: string): boolean {
   return isChange(text) || /^insert/i.test(text);
 }
 
-/** Makes statements fail, and reports wrong statements. */
-export interface StatementTroubles {
-  watchOf(life: Life): StatementWatch;
-  /** Until then statements fail, each of them once in a run: what has not failed yet fails with this chance. */
-  fail(share: number, until: number): void;
-  /** The process ends at the next statement at which none has ended in this run; `ended` is told then. */
-  killNext(life: Life, ended: () => void): void;
-  /** It says that it has stopped: it runs no statement any more. */
-  stopped(life: Life): void;
-  /** How many have begun so far, of those that begin with these words. */
-  count(words?: string): number;
-  /** Nothing more becomes of them. */
-  clear(): void;
-}
-
 interface Surroundings {
   readonly keys: Keys;
   readonly chance: Chance;
@@ -130,20 +113,14 @@ interface Surroundings {
   readonly isAtWork: (life: Life) => boolean;
 }
 
-export function createStatementTroubles({
-  keys,
-  chance,
-  now,
-  tell,
-  onFailed,
-  isAtWork,
-}: Surroundings): StatementTroubles {
+/** Makes statements fail, and reports wrong statements. */
+export function createStatementTroubles({ keys, chance, now, tell, onFailed, isAtWork }: Surroundings) {
   const failed = new Set<string>();
   const killedAt = new Set<string>();
   const told = new Set<string>();
   const narrow = new Map<string, boolean>();
   const ended = new WeakSet<Life>();
-  const counts = new Map<string, number>();
+  let counts = 0;
   let failing = { share: 0, until: 0 };
   let killing: { readonly life: Life; readonly ended: () => void } | undefined;
 
@@ -176,11 +153,11 @@ export function createStatementTroubles({
   }
 
   return {
-    watchOf: (life) => ({
+    watchOf: (life: Life): StatementWatch => ({
       begins(text, within) {
         // So this house itself looks after the file.
         if (text.startsWith('pragma')) return;
-        counts.set(text, (counts.get(text) ?? 0) + 1);
+        counts++;
         if (ended.has(life) && life.isAlive()) once(`stop: ${life.name} was stopped, and runs: ${text}`);
         if (isChange(text) && !isNarrow(text)) once(`rows: ${life.name} changes whatever rows there are by: ${text}`);
         const isWrite = writes(text);
@@ -199,14 +176,15 @@ export function createStatementTroubles({
         if (underWay > 0) once(`transaction: ${life.name} commits while ${underWay} of its statements run: ${name}`);
       },
     }),
-    fail(share, until) {
-      failing = { share, until };
-    },
-    count: (words = '') => [...counts].reduce((sum, [text, count]) => sum + (text.startsWith(words) ? count : 0), 0),
-    stopped: (life) => void ended.add(life),
-    killNext(life, ended) {
-      killing = { life, ended };
-    },
+    /** Until then statements fail, each of them once in a run: what has not failed yet fails with this chance. */
+    fail: (share: number, until: number) => void (failing = { share, until }),
+    /** How many have begun so far. */
+    count: () => counts,
+    /** It says that it has stopped: it runs no statement any more. */
+    stopped: (life: Life) => void ended.add(life),
+    /** The process ends at the next statement at which none has ended in this run; `ended` is told then. */
+    killNext: (life: Life, ended: () => void) => void (killing = { life, ended }),
+    /** Nothing more becomes of them. */
     clear() {
       failing = { share: 0, until: 0 };
       killing = undefined;

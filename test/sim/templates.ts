@@ -10,16 +10,10 @@ import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { folderOfTests } from '../support/harness/memory-disk.ts';
 import { addOldAudit } from './checker-store.ts';
 
-/** Databases with all tables, and what somebody did long ago: to make them takes longer than many a run. */
-export interface Templates {
-  installation(folder: string): void;
-  service(file: string): void;
-  /** The keys of the tables of an installation. */
-  readonly keys: Keys;
-  remove(): void;
-}
+export type Templates = Awaited<ReturnType<typeof createTemplates>>;
 
-export async function createTemplates(): Promise<Templates> {
+/** Databases with all tables, and what somebody did long ago: to make them takes longer than many a run. */
+export async function createTemplates() {
   const folder = makeFolder();
   const random = randomOf(chanceOf(0, 'templates'));
   const clock = createTravellingClock();
@@ -33,8 +27,8 @@ export async function createTemplates(): Promise<Templates> {
   await service.startCredentials();
   await service.close();
   return {
-    installation: (place) => copyFileSync(join(folder, 'worksync.db'), join(place, 'worksync.db')),
-    service(place) {
+    installation: (place: string) => copyFileSync(join(folder, 'worksync.db'), join(place, 'worksync.db')),
+    service(place: string) {
       for (const end of ['', '.key']) copyFileSync(file + end, place + end);
     },
     keys,

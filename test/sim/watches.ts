@@ -3,23 +3,8 @@ import type { Labels, LogFields, Logger, Meter } from '../../src/platform/lib/te
 import type { Metrics } from '../../src/platform/observe/metrics.ts';
 import { type Life, ProcessEnded } from './life.ts';
 
-/** The counters of all processes of a run. */
-export interface Counts {
-  /** The sum over all counters with this name and these labels. */
-  of(name: string, labels?: Labels): number;
-  /** All that was counted: by name and labels, in order. */
-  all(): readonly (readonly [string, number])[];
-}
-
-interface Counted {
-  readonly name: string;
-  readonly labels: Labels;
-  readonly by: number;
-}
-
-/** Returns metrics that also count here from now on. */
-export function watchedMetrics(metrics: Metrics): { readonly metrics: Metrics; readonly counts: Counts } {
-  const all: Counted[] = [];
+export function watchedMetrics(metrics: Metrics) {
+  const all: { readonly name: string; readonly labels: Labels; readonly by: number }[] = [];
   const watched = (meter: Meter): Meter => ({
     ...meter,
     count(name, labels = {}, by = 1) {
@@ -27,16 +12,16 @@ export function watchedMetrics(metrics: Metrics): { readonly metrics: Metrics; r
       meter.count(name, labels, by);
     },
   });
-  const fits = (each: Counted, name: string, labels: Labels) =>
-    each.name === name && Object.entries(labels).every(([label, value]) => each.labels[label] === value);
   return {
     metrics: {
       ...metrics,
       meter: watched(metrics.meter),
       forWorkspace: (workspace) => watched(metrics.forWorkspace(workspace)),
-    },
+    } satisfies Metrics,
     counts: {
-      of: (name, labels = {}) => all.reduce((sum, each) => sum + (fits(each, name, labels) ? each.by : 0), 0),
+      /** The sum over all counters with this name. */
+      of: (name: string) => all.reduce((sum, each) => sum + (each.name === name ? each.by : 0), 0),
+      /** All that was counted: by name and labels, in order. */
       all: () =>
         [...Map.groupBy(all, ({ name, labels }) => `${name} ${JSON.stringify(labels)}`)]
           .map(([name, each]) => [name, each.reduce((sum, { by }) => sum + by, 0)] as const)

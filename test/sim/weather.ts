@@ -24,17 +24,6 @@ export const TROUBLES = [
 /** Besides, the server may say that it knows of nothing that it is asked for; or it carries out what it is asked for, and says nothing. */
 export type Trouble = (typeof TROUBLES)[number] | 'hidden' | 'silent';
 
-export interface Weather {
-  /** From now until then, for this share of the requests to this server; or of those whose body has these words. */
-  turn(server: string, trouble: Trouble, share: number, until: number, words?: string): void;
-  of(server: string, body: string): Trouble | undefined;
-  /** No server gives longer pages. */
-  longestPage(): number;
-  clear(): void;
-  /** From now on pages are as long as they are asked for. Not amid a walk: servers count pages by their length. */
-  givePages(): void;
-}
-
 interface Front {
   readonly server: string;
   readonly trouble: Trouble;
@@ -43,23 +32,25 @@ interface Front {
   readonly words: string;
 }
 
-export function createWeather(now: () => number, chance: Chance, longest = Number.POSITIVE_INFINITY): Weather {
+export type Weather = ReturnType<typeof createWeather>;
+
+export function createWeather(now: () => number, chance: Chance, longest = Number.POSITIVE_INFINITY) {
   let fronts: Front[] = [];
   let longestPage = longest;
   return {
-    turn: (server, trouble, share, until, words = '') => void fronts.push({ server, trouble, share, until, words }),
-    of(server, body) {
+    /** From now until then, for this share of the requests to this server; or of those whose body has these words. */
+    turn: (server: string, trouble: Trouble, share: number, until: number, words = '') =>
+      void fronts.push({ server, trouble, share, until, words }),
+    of(server: string, body: string): Trouble | undefined {
       fronts = fronts.filter(({ until }) => until > now());
       const fits = (front: Front) => front.server === server && body.includes(front.words);
       for (const front of fronts) if (fits(front) && chance.happens(front.share)) return front.trouble;
       return undefined;
     },
+    /** No server gives longer pages. */
     longestPage: () => longestPage,
-    clear() {
-      fronts = [];
-    },
-    givePages() {
-      longestPage = Number.POSITIVE_INFINITY;
-    },
+    clear: () => void (fronts = []),
+    /** From now on pages are as long as they are asked for. Not amid a walk: servers count pages by their length. */
+    givePages: () => void (longestPage = Number.POSITIVE_INFINITY),
   };
 }

@@ -13,7 +13,6 @@ import { inFolder } from '../bench.ts';
 import { databaseFile, NOWHERE, type Setup, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { REPOSITORY } from '../deliveries.ts';
 
-/** Rows of each kind. */
 export interface Size {
   readonly items: number;
   /** Settled, and their bodies purged; spread evenly over the 89 days before. */
@@ -52,7 +51,6 @@ async function createWorkspace(folder: string): Promise<{ config: string; worksp
 
 function fill(file: string, workspace: number, { items, deliveries, tasks, held }: Size): void {
   const database = new BetterSqlite(file);
-  // A bench's database that is lost halfway is built anew.
   const settings = ['journal_mode = off', 'synchronous = off', 'cache_size = -1000000', 'locking_mode = exclusive'];
   for (const setting of settings) database.pragma(setting);
   const now = Date.now();
@@ -88,7 +86,6 @@ function withoutIndexes(database: BetterSqlite.Database, work: () => void): void
   for (const each of told) tell.run(each);
 }
 
-/** `n` from 1 on. */
 const NUMBERS = 'with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < @count)';
 
 const INBOX = `insert into inbox (workspace, connection, delivery_key, source, event, received_at, state, settled_at)

@@ -22,7 +22,6 @@ import { deliver } from '../load.ts';
 
 /** Items of which pages say something new. */
 const CHANGED = 10_000;
-/** Between two looks at the status and the metrics, milliseconds. */
 const ASKED_EVERY = 500;
 
 /**
@@ -50,11 +49,7 @@ export const loopBlock: Bench = {
     }),
 };
 
-interface Phase {
-  readonly name: string;
-  readonly seconds: number;
-  readonly turns: readonly Turn[];
-}
+type Phase = Awaited<ReturnType<typeof phase>>;
 
 function told({ name, seconds, turns }: Phase): string {
   const [longest, p999] = [longestOf(turns), percentileOf(turns, 0.999)].map((ms) => ms.toFixed(1));
@@ -117,7 +112,7 @@ function purge(folder: string): Promise<Phase> {
 }
 
 /** Begins where the daemon is ready: what it does before holds up nobody. */
-async function phase({ turnsSince }: Watched, name: string, use: () => Promise<void>): Promise<Phase> {
+async function phase({ turnsSince }: Watched, name: string, use: () => Promise<void>) {
   const begin = Date.now();
   await use();
   const seconds = (Date.now() - begin) / 1_000;
@@ -126,7 +121,7 @@ async function phase({ turnsSince }: Watched, name: string, use: () => Promise<v
   return { name, seconds, turns: turnsSince(begin) };
 }
 
-function askAllTheWhile(daemon: Watched): { end(): Promise<void> } {
+function askAllTheWhile(daemon: Watched) {
   let isOver = false;
   const asking = (async () => {
     while (!isOver) {
@@ -135,9 +130,9 @@ function askAllTheWhile(daemon: Watched): { end(): Promise<void> } {
     }
   })();
   return {
-    async end() {
+    end() {
       isOver = true;
-      await asking;
+      return asking;
     },
   };
 }

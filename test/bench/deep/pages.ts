@@ -13,7 +13,6 @@ const WORKSPACES = 2_000;
 
 /** Milliseconds: what a daemon does after its start is over. */
 const SETTLING = 3_000;
-/** Paints of each page, of which the median counts. */
 const PAINTS = 5;
 
 const OWN = `/workspaces/${WORKSPACE}`;
@@ -25,9 +24,7 @@ const PAGES: readonly string[] = [
   ...['/deliveries?preview=replay', `/deliveries?about=${ITEM}`, '/delivery?id=400000', '/item', `/item?name=${ITEM}`],
   ...['/item?name=BUG-50000', '/backfills', '/rules', '/configuration', '/audit'],
 ].map((path) => OWN + path);
-/** The list of many workspaces, and pages of one of them. */
 const PAGES_OF_MANY = ['/', '/?search=workspace-19&at=1', ...BELOW.map((path) => `/workspaces/workspace-7${path}`)];
-/** Lists that are made anew, of which the mean is taken. */
 const LISTS = 3;
 /** Longer than an old list is shown, milliseconds: who asks then waits for a new one. */
 const STALE = 16_000;
@@ -100,7 +97,6 @@ async function listCosts(daemon: Watched): Promise<Measured[]> {
   ];
 }
 
-/** The worst of the pages, which the note names. */
 function worst(name: string, unit: string, aim: number, values: ReadonlyMap<string, number>): Measured {
   const ordered = [...values].toSorted(([, one], [, other]) => other - one);
   const note = ordered
@@ -138,7 +134,6 @@ const FIRST_PAINT = `new Promise((resolve) =>
     if (paint) resolve(paint.startTime);
   }).observe({ type: 'paint', buffered: true }))`;
 
-/** All pages and all they load, each once. */
 async function size(daemon: Watched): Promise<number> {
   const { address, token } = ownerOf(daemon);
   let bytes = 0;

@@ -8,14 +8,10 @@ import { announcedPort, familyCpu, type Setup, spawnDaemon, until } from '../dae
 
 /** A PostgreSQL as in production: each commit is on the disk before it is answered. */
 export interface BenchServer {
-  /** Returns the address of a schema of its own. */
   place(schema: string): string;
   readonly pid: number;
-  /** Seconds of CPU that all its processes have used. */
   cpu(): number;
-  /** One row. */
   ask<Row extends object>(sql: string): Promise<Row>;
-  /** The `count(*)` of what stands behind `from`. */
   count(from: string): Promise<number>;
 }
 
@@ -80,13 +76,11 @@ export async function withReplicas<Result>(
   }
 }
 
-/** As `kill -9`, and waits until it is gone. */
 export async function killReplica({ daemon }: Replica): Promise<void> {
   const ended = once(daemon, 'exit');
   if (daemon.kill('SIGKILL')) await ended;
 }
 
-/** Waits until so many replicas own an equal share of the workspaces. */
 export async function untilSpread(server: BenchServer, schema: string, share: number, replicas: number): Promise<void> {
   const least = Math.floor(share);
   const sharing = `(select incarnation from ${schema}.leases join ${schema}.replicas using (incarnation)

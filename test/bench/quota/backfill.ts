@@ -41,16 +41,9 @@ export const backfill: Bench = {
   },
 };
 
-interface Filled {
-  /** The lags of live events, ascending, seconds. */
-  readonly lags: readonly number[];
-  /** Requests of the backfill, and how many could have been sent until its last beside the live ones. */
-  readonly used: number;
-  readonly left: number;
-  readonly seconds: number;
-}
+type Filled = Awaited<ReturnType<typeof playBackfill>>;
 
-export async function playBackfill(lines: readonly Line[], items: number): Promise<Filled> {
+export async function playBackfill(lines: readonly Line[], items: number) {
   const clock = createTravellingClock();
   const store = await openStore({ file: ':memory:' });
   await knowLists(store.query, ADDRESS);
@@ -74,6 +67,7 @@ export async function playBackfill(lines: readonly Line[], items: number): Promi
   await store.close();
   return {
     lags: freshness(eventsOf(lines), live, took).lags,
+    /** Requests of the backfill, and how many could have been sent until its last beside the live ones. */
     used: filled.length,
     left: available(
       live.map(({ arrival }) => arrival).filter((at) => at < seconds),

@@ -49,7 +49,6 @@ export interface QuotaDaemonOptions {
   readonly clock: Clock;
   readonly server: Server;
   readonly quota?: Partial<QuotaOptions>;
-  /** Milliseconds; see the configuration. */
   readonly visibility?: number;
   readonly seed?: number;
   /** Another process worked on the workspace before, until it died; see `SUCCESSION`. Milliseconds. */
@@ -60,7 +59,6 @@ export interface QuotaDaemonOptions {
   readonly straight?: boolean;
 }
 
-/** A workspace with tasks. */
 export interface Moving {
   readonly rules: Rules;
   /** Returns the facts of a pull request that records do not show. */

@@ -110,7 +110,6 @@ export function playJumps(seed: number, changes: number): Promise<Played> {
   });
 }
 
-/** The result of a run with kills. */
 interface Life {
   readonly perHour: number;
   readonly requests: number;

@@ -53,11 +53,9 @@ export const forecast: Bench = {
 
 const ninetieth = (errors: readonly number[]) => quantile(errors, 0.9);
 
-/** The forecast at one moment. */
 interface Look {
   /** Seconds since the start. */
   readonly at: number;
-  /** Requests that were let in until then. */
   readonly sent: number;
   /** For `index * STEP` requests: when the last can start, seconds since the start. */
   readonly said: readonly number[];

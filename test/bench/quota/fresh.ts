@@ -31,14 +31,7 @@ export const fresh: Bench = {
   },
 };
 
-interface Seen {
-  readonly own: Freshness;
-  readonly look: Freshness;
-  readonly peers: Readonly<Record<string, Freshness>>;
-  readonly requests: number;
-  /** Lower bound of the p95 of any schedule. */
-  readonly least: number;
-}
+type Seen = Awaited<ReturnType<typeof playDay>>;
 
 /** @param load per cent */
 async function ofDays(load: number | 'trace', days: readonly (readonly Line[])[]): Promise<Measured[]> {
@@ -74,7 +67,7 @@ async function ofDays(load: number | 'trace', days: readonly (readonly Line[])[]
   );
 }
 
-async function playDay(lines: readonly Line[]): Promise<Seen> {
+async function playDay(lines: readonly Line[]) {
   const events = eventsOf(lines);
   const { server, took } = await play({ lines: eventLines(lines), straight: true });
   expectWithinWindows(server);
@@ -84,6 +77,7 @@ async function playDay(lines: readonly Line[]): Promise<Seen> {
     look: freshness(events, writes, writes.at(-1)?.end ?? 0),
     peers: await playPeers(events),
     requests: server.arrivals.length,
+    /** Lower bound of the p95 of any schedule. */
     least: leastQuantile(events, ALLOWED.p95.part),
   };
 }
@@ -136,17 +130,9 @@ export const calls: Bench = {
   },
 };
 
-interface Promised {
-  readonly requests: number;
-  readonly fewest: number;
-  /** Parts of all events. */
-  readonly late: number;
-  readonly unavoidable: number;
-  /** Requests of theirs. */
-  readonly peers: Readonly<Record<string, number>>;
-}
+type Promised = Awaited<ReturnType<typeof playPromise>>;
 
-async function playPromise(lines: readonly Line[], promise: number): Promise<Promised> {
+async function playPromise(lines: readonly Line[], promise: number) {
   const events = eventsOf(lines);
   const { server, took } = await play({ lines: eventLines(lines), straight: true, visibility: promise * 1_000 });
   expectWithinWindows(server);

@@ -10,15 +10,6 @@ import { createGate } from './references/windows.ts';
 export const PEERS = ['p-queue', 'p-queue.keyed', 'bottleneck'] as const;
 export type Peer = (typeof PEERS)[number];
 
-export interface PeerPlayed {
-  readonly writes: readonly Write[];
-  readonly requests: number;
-  readonly refused: number;
-  /** Seconds until the last answer. */
-  readonly took: number;
-}
-
-/** Runs a job when the limits allow it. */
 type Limiter = (job: () => Promise<void>) => void;
 
 const LONG = { cap: 200, length: 900_000 };
@@ -36,10 +27,8 @@ const LIMITERS: Readonly<Record<Peer, () => Limiter>> = {
 /** Both windows strict, the long one around the short one. */
 function pQueue(): Limiter {
   const long = new PQueue({ interval: LONG.length, intervalCap: LONG.cap, strict: true });
-  const short = new PQueue({
-    ...{ interval: SHORT.length, intervalCap: SHORT.cap, strict: true },
-    concurrency: CONCURRENCY,
-  });
+  const often = { interval: SHORT.length, intervalCap: SHORT.cap, strict: true };
+  const short = new PQueue({ ...often, concurrency: CONCURRENCY });
   return (job) => void long.add(() => short.add(job));
 }
 
@@ -64,7 +53,7 @@ export async function playPeer(
   peer: Peer,
   events: readonly Event[],
   { duration = () => 0.15, arrives = () => 0.5 }: { duration?: () => number; arrives?: () => number } = {},
-): Promise<PeerPlayed> {
+) {
   const fake = FakeTimers.install({
     now: START,
     toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'],
@@ -115,6 +104,7 @@ export async function playPeer(
       fake.next();
       await turn();
     }
+    // `took`: seconds until the last answer.
     return { writes, requests, refused: requests - writes.length, took: seconds() };
   } finally {
     fake.uninstall();

@@ -10,7 +10,6 @@ import { createServer, type Server } from './server.ts';
 
 export interface PlayOptions {
   readonly lines: readonly Line[];
-  /** Seconds that a request takes. */
   readonly duration?: () => number;
   readonly arrives?: () => number;
   readonly quota?: Partial<QuotaOptions>;
@@ -19,21 +18,17 @@ export interface PlayOptions {
   readonly knowsLists?: boolean;
   /** See the daemon: only lines that are the newest of their item. */
   readonly straight?: boolean;
-  /** Sets timers of its own on the clock before anything else happens. */
   readonly meddle?: (clock: TravellingClock) => void;
   /** Tasks that move, made beside the clock of the day. */
   readonly moving?: (clock: TravellingClock, store: OpenedStore) => Promise<Moving>;
-  /** Lets others use the workspace too. */
   readonly others?: (clock: TravellingClock, server: Server) => void;
 }
 
 export interface Played {
   readonly server: Server;
-  /** Seconds from the start until everything was written and answered. */
   readonly took: number;
 }
 
-/** Plays a trace to a daemon that runs without interruption, until everything is written. */
 export async function play(options: PlayOptions): Promise<Played> {
   const { quota, visibility, straight, duration = () => 0.15, arrives = () => 0.5, knowsLists = true } = options;
   const clock = createTravellingClock();
@@ -64,7 +59,6 @@ export async function deliverAll(clock: TravellingClock, daemon: QuotaDaemon, li
   await clock.advance(0);
 }
 
-/** Lets time pass until every delivery is taken over and every change written. */
 export async function untilSettled(store: OpenedStore, clock: TravellingClock): Promise<void> {
   while (!(await isSettled(store))) {
     if (!(await clock.toNextTimer())) throw new Error('changes are left, and nothing waits for time to pass');
@@ -84,9 +78,7 @@ export interface LivesOptions {
   readonly seed: number;
   /** Kills, half of them at moments with a request in flight. */
   readonly kills: number;
-  /** Seconds within which the kills fall. */
   readonly within: number;
-  /** Seconds until it is started again. */
   readonly down: number;
   /** `carried`: the clock runs on, and the times of the ledger count; `frozen`: the machine boots, and they do not. */
   readonly time: 'carried' | 'frozen';
@@ -125,7 +117,6 @@ export async function playLives(options: LivesOptions): Promise<Played> {
   return { server, took };
 }
 
-/** The clock as this boot of the machine shows it. */
 function bootOf(clock: TravellingClock, bootId: string): Clock {
   const bootedAt = clock.elapsed();
   return {

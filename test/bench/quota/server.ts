@@ -1,19 +1,8 @@
 import type { TravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { expectPremise } from '../bench.ts';
-import { createGate, fullest, type Gate, WINDOWS, type Window } from './references/windows.ts';
+import { createGate, fullest, WINDOWS, type Window } from './references/windows.ts';
 
-/** The workspace's end of a request in virtual time: it takes `duration` seconds and arrives somewhere within. */
-export interface Server {
-  /** Calls `answer` when the answer is back; it is counted at its arrival, which comes also where nobody waits any more. */
-  request(item: string | undefined, answer: (answer: ServerAnswer) => void): void;
-  readonly gate: Gate;
-  /** Every request that arrived, let in or not, in order of arrival. */
-  readonly arrivals: readonly number[];
-  /** The accepted requests that named an item. */
-  readonly writes: readonly ServerWrite[];
-  readonly refused: number;
-  readonly inFlight: number;
-}
+export type Server = ReturnType<typeof createServer>;
 
 export interface ServerAnswer {
   /** Whole seconds to wait, where it was refused. */
@@ -29,14 +18,14 @@ interface ServerWrite {
 
 export interface ServerOptions {
   readonly clock: TravellingClock;
-  /** Seconds from start to end. */
   readonly duration: () => number;
   /** Where between start and end it arrives, 0..1. */
   readonly arrives: () => number;
   readonly windows?: readonly Window[];
 }
 
-export function createServer({ clock, duration, arrives, windows }: ServerOptions): Server {
+/** The workspace's end of a request in virtual time: it takes `duration` seconds and arrives somewhere within. */
+export function createServer({ clock, duration, arrives, windows }: ServerOptions) {
   const gate = createGate(windows);
   const arrivals: number[] = [];
   const writes: ServerWrite[] = [];
@@ -45,15 +34,17 @@ export function createServer({ clock, duration, arrives, windows }: ServerOption
   const seconds = () => clock.elapsed() / 1_000;
   return {
     gate,
-    arrivals,
-    writes,
+    /** Every request that arrived, let in or not, in order of arrival. */
+    arrivals: arrivals as readonly number[],
+    writes: writes as readonly ServerWrite[],
     get refused() {
       return refused;
     },
     get inFlight() {
       return inFlight;
     },
-    request(item, answer) {
+    /** Calls `answer` when the answer is back; it is counted at its arrival, which comes also where nobody waits any more. */
+    request(item: string | undefined, answer: (answer: ServerAnswer) => void): void {
       const takes = duration();
       const start = seconds();
       const reaches = arrives() * takes;

@@ -63,21 +63,7 @@ export const taskMoves: Bench = {
   },
 };
 
-interface Run {
-  readonly updates: number;
-  readonly reads: number;
-  /** 95th percentiles of lags, seconds. */
-  readonly links: number;
-  readonly mirrors: number;
-}
-
-interface Day {
-  readonly on: Run;
-  readonly off: Run;
-  readonly free: Run;
-}
-
-async function measure(lines: readonly Line[], index: number): Promise<Day> {
+async function measure(lines: readonly Line[], index: number) {
   const named = withTasks(lines, 500 + index);
   return {
     on: await run(named, { preset: true }),
@@ -86,17 +72,10 @@ async function measure(lines: readonly Line[], index: number): Promise<Day> {
   };
 }
 
-interface NamedDay {
-  readonly lines: readonly Line[];
-  readonly tasks: number;
-  /** Edits by people: the number of a task, a status, and the second of the day. */
-  readonly edits: readonly { readonly task: number; readonly status: string; readonly at: number }[];
-  readonly firstNamed: ReadonlyMap<string, number>;
-  readonly opened: ReadonlyMap<string, number>;
-}
+type NamedDay = ReturnType<typeof withTasks>;
 
 /** Lets pull requests name tasks: one task for two pull requests on average. */
-function withTasks(lines: readonly Line[], seed: number): NamedDay {
+function withTasks(lines: readonly Line[], seed: number) {
   const chance = createChance(seed);
   const items = [...new Set(lines.map(({ item }) => item))];
   const tasks = Math.max(1, Math.floor(items.length / 2));
@@ -110,6 +89,7 @@ function withTasks(lines: readonly Line[], seed: number): NamedDay {
       if (!firstNamed.has(name)) firstNamed.set(name, at);
     }
   }
+  // Edits by people: the number of a task, a status, and the second of the day.
   const edits = Array.from({ length: tasks }, (_, task) => task).flatMap((task) =>
     chance.happens(EDITED)
       ? [{ task, status: chance.happens(0.5) ? 'blocked' : 'planned', at: chance.between(0, 86_400) }]
@@ -133,12 +113,7 @@ function textOf(chance: ReturnType<typeof createChance>, tasks: number) {
 
 const urlOf = (item: string) => `https://github.com/acme/${item.replace('/', '/pull/')}`;
 
-interface Conditions {
-  readonly preset: boolean;
-  readonly quota?: typeof UNLIMITED;
-}
-
-async function run(day: NamedDay, { preset, quota }: Conditions): Promise<Run> {
+async function run(day: NamedDay, { preset, quota }: { preset: boolean; quota?: typeof UNLIMITED }) {
   const seen = { updates: 0, reads: 0, links: [] as number[] };
   const { server, took } = await play({
     lines: day.lines,
@@ -147,8 +122,8 @@ async function run(day: NamedDay, { preset, quota }: Conditions): Promise<Run> {
   });
   if (!quota) expectWithinWindows(server);
   expectPremise(seen.updates > 0 === preset && seen.links.length > 0, 'links are added, and tasks move by the preset');
-  const events = eventsOf(day.lines);
-  const mirrors = freshness(events, server.writes, took).lags;
+  const mirrors = freshness(eventsOf(day.lines), server.writes, took).lags;
+  // 95th percentiles of lags, seconds.
   return { ...seen, links: quantile(seen.links, 0.95), mirrors: quantile(mirrors, 0.95) };
 }
 

@@ -66,27 +66,17 @@ async function besides(manner: Manner, seeds: readonly number[]): Promise<Measur
   );
 }
 
-/** The result of a day. */
-export interface Shared {
-  readonly used: number;
-  readonly available: number;
-  readonly refusedPerHour: number;
-  /** Most refusals of ours within one pause. */
-  readonly mostPerPause: number;
-  /** Mean seconds that the other user waited for a request to be let in; and had it been alone. */
-  readonly wait: number;
-  readonly waitAlone: number;
-}
+export type Shared = Awaited<ReturnType<typeof playShared>>[number];
 
 /** Plays so many days of so many seconds without interruption; what is under way at the end is left. */
-export async function playShared(manner: Manner, seed: number, days: number, length: number): Promise<Shared[]> {
+export async function playShared(manner: Manner, seed: number, days: number, length: number) {
   const wishes = wishesOf(manner, seed, days * length);
   const clock = createTravellingClock();
   const store = await openStore({ file: ':memory:' });
   const server = createServer({ clock, duration: () => D, arrives: () => 0.5 });
   const parts = { store, clock, random: seededRandom(seed), logger: silentLogger, meter: silentMeter };
   const throttle = await createThrottle(parts, FULL_SHARE);
-  const refusals: Refusal[] = [];
+  const refusals: { at: number; wait: number }[] = [];
   const ours = async (): Promise<void> => {
     for (;;) {
       const wait = await sendOne(throttle, store, server);
@@ -109,7 +99,9 @@ export async function playShared(manner: Manner, seed: number, days: number, len
       used: server.writes.filter(({ arrival }) => isToday(arrival)).length,
       available: available(undisturbed, length),
       refusedPerHour: refusals.filter(({ at }) => isToday(at)).length / (length / 3_600),
+      /** Most refusals of ours within one pause. */
       mostPerPause: Math.max(0, ...pauses.filter(({ from }) => isToday(from)).map((pause) => pause.refusals)),
+      /** Mean seconds that the other user waited for a request to be let in; and had it been alone. */
       wait: waitOf(waits),
       waitAlone: waitOf(alone.waits),
     };
@@ -126,14 +118,8 @@ export async function sendOne(throttle: Throttle, store: OpenedStore, server: Se
   return retryAfter;
 }
 
-interface Refusal {
-  readonly at: number;
-  /** Seconds that it was told to wait. */
-  readonly wait: number;
-}
-
 /** A pause lasts until the end of the longest wait that was told before it was over. */
-function pausesOf(refusals: readonly Refusal[]): { from: number; until: number; refusals: number }[] {
+function pausesOf(refusals: readonly { at: number; wait: number }[]) {
   const pauses: { from: number; until: number; refusals: number }[] = [];
   for (const { at, wait } of refusals) {
     const last = pauses.at(-1);
@@ -147,7 +133,7 @@ function pausesOf(refusals: readonly Refusal[]): { from: number; until: number; 
   return pauses;
 }
 
-async function playAlone(wishes: readonly number[]): Promise<{ accepted: readonly number[]; waits: readonly Wait[] }> {
+async function playAlone(wishes: readonly number[]) {
   const clock = createTravellingClock();
   const gate = createGate();
   const waits: Wait[] = [];
@@ -210,15 +196,9 @@ async function besideJobs(days: readonly (readonly Line[])[], { seeds }: Split):
   return figures;
 }
 
-interface Played {
-  readonly p95: number;
-  /** Mean of the other's requests, seconds; and refusals for each of them. */
-  readonly wait: number;
-  readonly theirs: number;
-  readonly refusedPerHour: number;
-}
+type Played = Awaited<ReturnType<typeof playDay>>;
 
-async function playDay(lines: readonly Line[], share: 'auto' | 1, wishes: readonly number[] = []): Promise<Played> {
+async function playDay(lines: readonly Line[], share: 'auto' | 1, wishes: readonly number[] = []) {
   const events = eventsOf(lines);
   const waits: Wait[] = [];
   const { server, took } = await play({
@@ -230,6 +210,7 @@ async function playDay(lines: readonly Line[], share: 'auto' | 1, wishes: readon
   if (wishes.length === 0) expectWithinWindows(server);
   return {
     p95: quantile(freshness(events, server.writes, took).lags, 0.95),
+    // Mean of the other's requests, seconds; and refusals for each of them.
     wait: mean(waits.map(({ wait }) => wait)),
     theirs: mean(waits.map(({ refused }) => refused)),
     refusedPerHour: server.refused / (took / HOUR),
@@ -255,15 +236,12 @@ async function besideEachOther({ seeds }: Split): Promise<Measured[]> {
 }
 
 /** Two daemons that do not know of each other, the second begins up to a window later. */
-async function playTwo(seed: number): Promise<{ accepted: number; refused: number }[]> {
+async function playTwo(seed: number) {
   const clock = createTravellingClock();
   const chance = createChance(seed);
   const duration = () => 0.15 * chance.lognormal(1, 0.5);
   const server = createServer({ clock, duration, arrives: () => 0.5 });
-  const counts = [
-    { accepted: 0, refused: 0 },
-    { accepted: 0, refused: 0 },
-  ];
+  const counts = [1, 2].map(() => ({ accepted: 0, refused: 0 }));
   const stores = [];
   for (const count of counts) {
     const store = await openStore({ file: ':memory:' });

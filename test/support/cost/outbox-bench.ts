@@ -37,7 +37,6 @@ export type Answer = Pick<ApiResponse, 'status'> & {
 export const linkOf = (number: number) => `link:jira:cloud:issue:${number}>t${number}`;
 const urlOf = (number: number) => `https://tracker.example/${number}`;
 
-/** The answer to the addition of the link with this number. */
 export const added = (number: number): Answer => ({
   status: 201,
   json: { workItemId: `w${number}`, taskId: `t${number}`, url: urlOf(number), externalId: null },
@@ -110,7 +109,6 @@ export async function outboxBench(
     );
   return {
     ...{ store, clock, throttle, breaker, context, told, attempt, slot, take },
-    /** Claims the change and sends it. */
     async send(entity: string) {
       const own = await slot();
       const prepared = await take(own, entity);

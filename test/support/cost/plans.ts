@@ -2,13 +2,9 @@ import { sql } from 'kysely';
 import type { OpenedStore } from '../harness/store.ts';
 import { ON_POSTGRES } from '../postgres/store-place.ts';
 
-/** How a database would run a statement. */
 export interface Plan {
-  /** Names of the indexes that it looks into, in turn. */
   readonly indexes: readonly string[];
-  /** Tables that it reads as a whole. */
   readonly scanned: readonly string[];
-  /** Line by line, in the words of the database. */
   readonly text: string;
 }
 

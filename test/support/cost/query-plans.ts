@@ -2,28 +2,23 @@ import { sql } from 'kysely';
 import { openStore } from '../harness/store.ts';
 import { ON_POSTGRES } from '../postgres/store-place.ts';
 
-/** Collects the statements of a database, and tells which of them read far more rows than they want. */
-export interface QueryPlans {
-  readonly saw: (statement: string) => void;
-  /** Statements that name rows by what has an index, and yet read all of a table or of a workspace; with SQLite's plan. */
-  costly(): Promise<readonly string[]>;
-}
-
 /** Names a row, or a few, by its value. */
 const NAMED =
   /"(?:id|key|entity|item_key|task_id|reference|delivery_key|url|called)" (?:=|in \()\s*(?!\(?select)\+?['\d]/;
 
-export function createQueryPlans(): QueryPlans {
+/** Collects the statements of a database, and tells which of them read far more rows than they want. */
+export function createQueryPlans() {
   const statements = new Map<string, string>();
   return {
-    saw(statement) {
+    saw(statement: string): void {
       const shape = statement
         .replace(/'(?:[^']|'')*'/g, '?')
         .replace(/\b\d+(?:\.\d+)?\b/g, '?')
         .replace(/(?:\+?\?, ?)+\+?\?/g, '?');
       if (!statements.has(shape) && /^(select|update|delete)\b/i.test(statement)) statements.set(shape, statement);
     },
-    async costly() {
+    /** Statements that name rows by what has an index, and yet read all of a table or of a workspace; with SQLite's plan. */
+    async costly(): Promise<readonly string[]> {
       // Only plans of SQLite are checked, because PostgreSQL plans by the number of rows.
       if (ON_POSTGRES) return [];
       const unknown = [...statements].filter(([shape]) => !judged.has(shape));

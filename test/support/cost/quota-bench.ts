@@ -10,7 +10,6 @@ import { openTestStore } from '../harness/intake.ts';
 
 export const MINUTE = 60_000;
 
-/** Two small windows of the usual lengths, without a reserve of the share. */
 const QUOTA: QuotaOptions = {
   requests: 10,
   window: 15 * MINUTE,
@@ -20,7 +19,6 @@ const QUOTA: QuotaOptions = {
   concurrency: 4,
 };
 
-/** Chance that always draws the middle. */
 const random = { float: () => 0.5, uuid: () => 'none', bytes: (length: number) => Buffer.alloc(length) };
 
 export interface QuotaBench {
@@ -31,9 +29,7 @@ export interface QuotaBench {
   readonly granted: string[];
   /** Acquires a slot, records it and keeps it. */
   acquire(lane: Lane, due?: number, signal?: AbortSignal): Promise<Slot>;
-  /** Acquires a slot and completes it at once. */
   send(lane: Lane, due?: number, status?: number, retryAfter?: number): Promise<void>;
-  /** Sends `count` requests, one after the other. */
   spend(count: number, lane?: Lane): Promise<void>;
   /** Opens another throttle over the same store and clock. Without `throttle.stop` before it, this is a crash. */
   restart(quota?: Partial<QuotaOptions>): Promise<QuotaBench>;
@@ -41,7 +37,6 @@ export interface QuotaBench {
 
 type BenchParts = Partial<Pick<StoreContext, 'store' | 'logger'>> & { readonly clock?: TravellingClock };
 
-/** A throttle over a store of its own, with a travelling clock. */
 export async function openQuotaBench(quota: Partial<QuotaOptions> = {}, parts: BenchParts = {}): Promise<QuotaBench> {
   const { clock = createTravellingClock(), store = await openTestStore(), logger = silentLogger } = parts;
   const options = { store, clock, random, logger, meter: silentMeter };

@@ -39,7 +39,6 @@ export async function startConnectProxy({
   const { port } = server.address() as AddressInfo;
   const credentials = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
   return {
-    /** The address without credentials. */
     origin: `http://127.0.0.1:${port}`,
     address: `http://${credentials}@127.0.0.1:${port}`,
     /** Targets of CONNECT, as `host:port`, refused ones included. */

@@ -11,7 +11,6 @@ export interface ForgePull {
   readonly updatedAt: number;
 }
 
-/** Stands for all vendors of a test: its pull requests, by repository. */
 export interface Forge {
   readonly connector: Connector<unknown>;
   readonly repositories: Map<string, ForgePull[]>;
@@ -26,7 +25,6 @@ export interface Forge {
 
 const ID = 'gitlab';
 const HOST = 'forge.example';
-/** Pull requests on a page. */
 const PAGE = 3;
 
 /** A vendor that exists only here, under the id of a real one, since the workspace takes no other providers. */

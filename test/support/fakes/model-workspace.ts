@@ -51,7 +51,6 @@ export function createModelWorkspace(pageSize = Number.POSITIVE_INFINITY) {
     return { ...held, taskIds: taskIds(held['url']) };
   }
 
-  /** By number of the page. */
   function recordList(cursor: unknown): unknown {
     const at = Number(cursor ?? 0);
     const all = [...records.keys()].map(recordAnswer);

@@ -6,7 +6,6 @@ import { JsonError, parseJson } from '../../../src/platform/http/parse-json.ts';
 
 export const SECRET = 'a secret of the tests';
 
-/** Signs as the tests' vendor does. */
 export function signed(body: string | Buffer, id = 'delivery-1', secret = SECRET): Record<string, string> {
   return {
     'content-type': 'application/json',

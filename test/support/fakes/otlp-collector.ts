@@ -111,9 +111,7 @@ export async function startOtlpCollector() {
     url,
     spans: spans as readonly CollectedSpan[],
     headers: headers as readonly IncomingMessage['headers'][],
-    /** Violations of the schema. */
     faults: faults as readonly string[],
-    /** Returns the text of all requests. */
     text: () => texts.join('\n'),
     /** Sets the answers to the next requests; later ones are accepted again. */
     answerNext: (...next: readonly Answer[]) => void answers.push(...next),

@@ -16,7 +16,6 @@ export function createRunMemory(runs: Map<string, number> = new Map()): RunMemor
 /** Intervals have their exact length, and a job that never ran comes first after half of it. */
 export const EVEN: Random = { ...systemRandom(), float: () => 0.5 };
 
-/** The jobs of one workspace under a scheduler of their own, started. */
 export function startJobs(jobs: readonly Job[], clock: Clock, memory: RunMemory = createRunMemory()): Timetable {
   const timetable = createScheduler({ clock, random: EVEN }).open(jobs, memory, silentLogger);
   timetable.start();

@@ -13,17 +13,13 @@ import {
 } from '../../../src/model/item.ts';
 import { type PostedComment, plainComment } from '../../../src/model/notice.ts';
 
-/** A made-up tracker, with the comments and closings that were written to it. */
 export interface Tracker {
   readonly connector: Connector<unknown>;
   /** Item key → marker → text. */
   readonly comments: Map<string, Map<string, string>>;
   readonly closed: string[];
-  /** Statuses of commits that were written, in their order. */
   readonly statuses: LinkedStatus[];
-  /** Requests that wrote something, in their order. */
   readonly writes: string[];
-  /** Items that were asked for, each time. */
   readonly fetches: string[];
   /** Thrown by the next writes, one each: what is a promise, once that is fulfilled. */
   readonly failures: (SyncError | Promise<SyncError>)[];
@@ -115,7 +111,6 @@ function reference({ kind, key }: Item): ItemReference {
   return { kind, key, locator: {} };
 }
 
-/** An issue of the tracker as a test wants it. */
 export function issue(number: number, fields: Partial<WorkItem> = {}): WorkItem {
   return {
     kind: 'work_item',
@@ -134,7 +129,6 @@ export function issue(number: number, fields: Partial<WorkItem> = {}): WorkItem 
   };
 }
 
-/** A pull request that the tracker tells of, as a test wants it. */
 export function pullRequest(number: number, fields: Partial<PullRequest> = {}): PullRequest {
   return {
     kind: 'pull_request',

@@ -29,7 +29,6 @@ export interface TravellingClock extends Clock {
   reboot(): void;
   /** Milliseconds that passed since the clock was made, across reboots and jumps: the time of the world outside. */
   elapsed(): number;
-  /** Timers that are set and have not fired. */
   readonly pending: number;
 }
 

@@ -6,7 +6,6 @@ interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** The body, parsed. */
   readonly event: ReturnType<JSON['parse']>;
 }
 
@@ -29,7 +28,6 @@ export async function startWebhookReceiver() {
     /** Ends without a slash. */
     url,
     received: received as readonly Received[],
-    /** Resolves once this many requests have come. */
     count: async (number: number): Promise<readonly Received[]> => {
       if (received.length < number)
         await new Promise<void>((resolve) => {

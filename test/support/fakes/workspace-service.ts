@@ -30,7 +30,6 @@ export interface TestService extends StartCredentials {
   /** Ends in `/api/v1`. */
   readonly url: string;
   readonly file: string;
-  /** A typed client with the API key, or with the credential given. */
   client(credential?: string): WorkspaceClient<Cancellable>;
   close(): Promise<void>;
 }

@@ -39,7 +39,6 @@ export async function remainsOfLost(getReady: GetReady): Promise<readonly string
 
 type Rows = Readonly<Record<string, readonly string[]>>;
 
-/** The tables whose rows are others. */
 export function changedIn({ before, after }: { readonly before: Rows; readonly after: Rows }): string[] {
   return Object.keys(after).filter((table) => after[table]?.join('\n') !== before[table]?.join('\n'));
 }

@@ -34,25 +34,17 @@ const steps = numberedSteps(killAt);
 
 const daemon: FastDaemon = await startFastDaemon({ ...place, steps, onStatement: commits.saw });
 
-const OBEY: Readonly<Record<ToChild, () => Promise<void>>> = { settle, reload, end };
+const OBEY: Readonly<Record<ToChild, () => Promise<void>>> = {
+  settle: () => daemon.settled().then(() => tell({ say: 'settled' })),
+  reload: () => daemon.reload().then(() => tell({ say: 'reloaded' })),
+  async end() {
+    await daemon.stop();
+    tell({ say: 'ended', steps: steps.kinds(), commits: commits.count() });
+    process.disconnect?.();
+  },
+};
 process.on('message', (order: ToChild) => void OBEY[order]());
 tell({ say: 'ready', address: daemon.address });
-
-async function settle(): Promise<void> {
-  await daemon.settled();
-  tell({ say: 'settled' });
-}
-
-async function reload(): Promise<void> {
-  await daemon.reload();
-  tell({ say: 'reloaded' });
-}
-
-async function end(): Promise<void> {
-  await daemon.stop();
-  tell({ say: 'ended', steps: steps.kinds(), commits: commits.count() });
-  process.disconnect?.();
-}
 
 function tell(message: FromChild): void {
   process.send?.(message);
@@ -68,10 +60,8 @@ function countCommits() {
   return {
     saw(sql: string) {
       const word = /^\s*(\w+)/.exec(sql)?.[1]?.toLowerCase() ?? '';
-      const ends = word === 'commit' || word === 'rollback';
       if (word === 'commit' || (!inTransaction && CHANGES.has(word))) commits++;
-      if (word === 'begin') inTransaction = true;
-      if (ends) inTransaction = false;
+      if (['begin', 'commit', 'rollback'].includes(word)) inTransaction = word === 'begin';
     },
     count: () => commits,
   };

@@ -21,7 +21,6 @@ const SECRET_KEY = Buffer.alloc(32, 7);
 const LONGEST_WORK = 240_000;
 
 export interface FastDaemonOptions {
-  /** Workspace file. */
   readonly config: string;
   readonly data: string;
   /** Address of the PostgreSQL in whose schema the rows are; absent: they are in `data`. */
@@ -30,19 +29,10 @@ export interface FastDaemonOptions {
   readonly onStatement?: (sql: string) => void;
 }
 
-export interface FastDaemon {
-  readonly address: string;
-  /** The present one: another takes its place where the configuration changes. */
-  partition(): Partition;
-  /** As SIGHUP does. */
-  reload(): Promise<void>;
-  /** Resolves when all deliveries are taken over and all changes sent. */
-  settled(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type FastDaemon = Awaited<ReturnType<typeof startFastDaemon>>;
 
 /** The whole daemon, composed as in production, on the fast clock. */
-export async function startFastDaemon(options: FastDaemonOptions): Promise<FastDaemon> {
+export async function startFastDaemon(options: FastDaemonOptions) {
   const { steps, onStatement, store } = options;
   const load = () => loadConfig({ path: options.config, env: {}, connectors, apiOverrides });
   const metrics = createMetrics({ version: 'test' });
@@ -79,8 +69,11 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
   const partition = () => composition.workspaces.partitions()[0] as Partition;
   return {
     address: daemon.address,
+    /** The present one: another takes its place where the configuration changes. */
     partition,
+    /** As SIGHUP does. */
     reload: () => composition.reload.now(),
+    /** Resolves when all deliveries are taken over and all changes sent. */
     async settled() {
       const end = performance.now() + LONGEST_WORK;
       while (!(await isSettled(partition()))) {

@@ -8,7 +8,7 @@ import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { noSteps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
-import { createSend, createWorkspaceClient, type WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createSend, createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { fastClock } from '../fakes/crash-clock.ts';
 import { COMPILE_CACHE } from '../harness/processes.ts';
 import { sessionsEnded } from '../postgres/server-sessions.ts';
@@ -31,20 +31,9 @@ type ChildEnd =
   | { readonly killed: true }
   | { readonly killed: false; readonly steps: readonly string[]; readonly commits: number };
 
-/** Requests that the service received with the daemon's key. */
-interface Seen {
-  requests: number;
-  refused: number;
-  /** When each came, by the fast clock. */
-  readonly arrivals: number[];
-  /** Path → answers 201. */
-  readonly created: Map<string, number>;
-}
-
 /** How a process with a daemon is started otherwise than usual. */
 export interface ChildStart {
   readonly env?: Readonly<Record<string, string>>;
-  /** Options of Node. */
   readonly flags?: readonly string[];
 }
 
@@ -55,28 +44,21 @@ export interface Witness {
   requested(at: number): void;
 }
 
-/** A workspace service that outlives the daemons in front of it, and the sender of the deliveries. */
-export interface Site {
-  readonly people: WorkspaceClient<object>;
-  readonly seen: Seen;
-  readonly acknowledged: ReadonlySet<string>;
-  /** The data folder, which the first daemon makes. */
-  readonly data: string;
-  /** Runs the story against a daemon that kills itself at a step; 0: never. */
-  runChild(story: Story, killAt: number, start?: ChildStart): Promise<ChildEnd>;
-  /** Runs what is left of the story against a daemon in this process, which is then open for looking. */
-  runHere(story: Story): Promise<FastDaemon>;
-  close(): Promise<void>;
-}
+export type Site = Awaited<ReturnType<typeof openSite>>;
 
 const SECRET = 'a webhook secret for tests only';
 
 /** Small enough that the daemon has to wait for both windows on its way. */
 export const QUOTA = { requests: 14, window: 150_000, burst: 6, burstWindow: 60_000 };
 
-export async function openSite(witness?: Witness): Promise<Site> {
+/** A workspace service that outlives the daemons in front of it, and the sender of the deliveries. */
+export async function openSite(witness?: Witness) {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-crash-'));
-  const seen: Seen = { requests: 0, refused: 0, arrivals: [], created: new Map() };
+  const seen = {
+    ...{ requests: 0, refused: 0 },
+    /** When each came, by the fast clock; and by path how often 201 was the answer. */
+    ...{ arrivals: [] as number[], created: new Map<string, number>() },
+  };
   const clock = fastClock();
   const acknowledged = new Set<string>();
   let key = '';
@@ -148,9 +130,11 @@ export async function openSite(witness?: Witness): Promise<Site> {
   return {
     people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
     seen,
-    acknowledged,
+    acknowledged: acknowledged as ReadonlySet<string>,
+    /** The data folder, which the first daemon makes. */
     data: places.data,
-    async runChild(story, killAt, start) {
+    /** Runs the story against a daemon that kills itself at a step; 0: never. */
+    async runChild(story: Story, killAt: number, start?: ChildStart): Promise<ChildEnd> {
       const child = startChild({ ...places, killAt }, start);
       const settled = async () => void (await child.ask('settle', 'settled'));
       const reload = async () => void (await child.ask('reload', 'reloaded'));
@@ -166,7 +150,8 @@ export async function openSite(witness?: Witness): Promise<Site> {
         return { killed: true };
       }
     },
-    async runHere(story) {
+    /** Runs what is left of the story against a daemon in this process, which is then open for looking. */
+    async runHere(story: Story) {
       const daemon = await startFastDaemon({ ...places, steps: noSteps });
       await tell(story, daemon.address, daemon);
       return daemon;
@@ -198,15 +183,7 @@ function writeConfig(folder: string, workspace: { url: string; apiKey: string },
 
 type Said<Say extends FromChild['say']> = Extract<FromChild, { say: Say }>;
 
-interface Child {
-  /** Rejects when the process ends before it says so. */
-  hear<Say extends FromChild['say']>(say: Say): Promise<Said<Say>>;
-  ask<Say extends FromChild['say']>(order: ToChild, say: Say): Promise<Said<Say>>;
-  /** The signal that ended it, or its exit code. */
-  readonly exited: Promise<string | number | null>;
-}
-
-function startChild(input: ChildInput, { env, flags = [] }: ChildStart = {}): Child {
+function startChild(input: ChildInput, { env, flags = [] }: ChildStart = {}) {
   const process_: ChildProcess = fork(join(import.meta.dirname, 'crash-child.ts'), [JSON.stringify(input)], {
     execArgv: [...flags],
     env: { TZ: 'UTC', NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
@@ -214,6 +191,7 @@ function startChild(input: ChildInput, { env, flags = [] }: ChildStart = {}): Ch
   const exited = new Promise<string | number | null>((resolve) => {
     process_.once('exit', (code, signal) => resolve(signal ?? code));
   });
+  /** Rejects when the process ends before it says so. */
   const hear = <Say extends FromChild['say']>(say: Say) =>
     new Promise<Said<Say>>((resolve, reject) => {
       process_.on('message', (message: FromChild) => {
@@ -223,11 +201,12 @@ function startChild(input: ChildInput, { env, flags = [] }: ChildStart = {}): Ch
     });
   return {
     hear,
-    ask(order, say) {
+    ask<Say extends FromChild['say']>(order: ToChild, say: Say) {
       const answer = hear(say);
       process_.send(order, () => undefined);
       return answer;
     },
+    /** The signal that ended it, or its exit code. */
     exited,
   };
 }

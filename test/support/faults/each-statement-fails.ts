@@ -39,71 +39,48 @@ export async function wrongWhereStatementsFail(
   return wrong;
 }
 
-interface FailedWork {
-  /** Which one failed, in short; undefined: there are not so many. */
-  readonly statement: string | undefined;
-  /** Whether the caller that waits for the work gets the error. */
-  readonly isTold: boolean;
-  readonly changed: readonly string[];
-  readonly left: readonly unknown[];
-}
-
-interface Place {
-  /** Does the work once; the statement of this number fails. */
-  workWithout(number: number): Promise<FailedWork>;
-  close(): Promise<void>;
-}
-
-/** A statement fails as often as it is asked: also where a look ahead asked it first. */
-class Failing {
+/** Lets one statement fail, as often as it is asked: also where a look ahead asked it first. */
+function failingAt(number: number) {
+  let asked = 0;
   /** Which one, in full; undefined: there are not so many. */
-  text: string | undefined;
-  asked = 0;
-  readonly #number: number;
-  readonly #error = new Error('the statement fails');
-
-  constructor(number: number) {
-    this.#number = number;
-  }
-
-  ask(text: string): void {
-    if (!/^(?:with|select|insert|update|delete)\b/i.test(text)) return;
-    if (++this.asked === this.#number) this.text = text;
-    if (text === this.text) throw this.#error;
-  }
-
-  get short(): string | undefined {
-    return this.text && `${this.#number}. ${this.text.replaceAll(/\s+/g, ' ').slice(0, 60)}`;
-  }
+  let failed: string | undefined;
+  return {
+    ask(text: string): void {
+      if (!/^(?:with|select|insert|update|delete)\b/i.test(text)) return;
+      if (++asked === number) failed = text;
+      if (text === failed) throw new Error('the statement fails');
+    },
+    /** Which one failed, in short. Throws if the work asks no statement at all. */
+    found() {
+      if (asked === 0) throw new Error('the work asks no statement');
+      return failed && `${number}. ${failed.replaceAll(/\s+/g, ' ').slice(0, 60)}`;
+    },
+  };
 }
 
-async function openPlace(getReady: GetReady): Promise<Place> {
+async function openPlace(getReady: GetReady) {
   /** Undefined: none fails now. */
-  let failing: Failing | undefined;
+  let failing: ReturnType<typeof failingAt> | undefined;
   const installation = await openTestInstallation({ file: ':memory:', onStatement: (text) => failing?.ask(text) });
   const work = await getReady(await installation.store('test'));
   return {
-    async workWithout(number) {
+    async workWithout(number: number) {
       const left: unknown[] = [];
       const leave = (error: unknown) => void left.push(error);
       process.on('unhandledRejection', leave);
       try {
         const before = await allRows(installation);
-        const own = new Failing(number);
+        const own = failingAt(number);
         failing = own;
+        // Whether the caller that waits for the work gets the error.
         const isTold = await work().then(
           () => false,
           () => true,
         );
         await rest();
         failing = undefined;
-        if (own.asked === 0) throw new Error('the work asks no statement');
-        return {
-          statement: own.short,
-          isTold,
-          changed: changedIn({ before, after: await allRows(installation) }),
-          left,
-        };
+        const changed = changedIn({ before, after: await allRows(installation) });
+        return { statement: own.found(), isTold, changed, left };
       } finally {
         process.off('unhandledRejection', leave);
       }

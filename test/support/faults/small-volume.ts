@@ -8,7 +8,6 @@ export interface SmallVolume {
   readonly path: string;
   /** Takes all its space but `left` bytes. */
   fill(left?: number): void;
-  /** Gives that space back. */
   free(): void;
   remove(): void;
 }

@@ -1,7 +1,6 @@
 import type { Installation } from '../../../src/store/installation/installation.ts';
 import type { Schema } from '../../../src/store/schema/tables.ts';
 
-/** Every statement about the table fails while the work is done. */
 export async function withoutTable<Result>(
   query: Installation['query'],
   table: keyof Schema,

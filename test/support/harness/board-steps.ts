@@ -2,8 +2,6 @@ import type { Review } from '../../../src/model/item.ts';
 import type { WorkflowInput } from '../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type Board, time } from './board.ts';
 
-// Steps of providers and people, for tables of tests.
-
 type PullFields = NonNullable<Parameters<Board['pull']>[2]>;
 
 /** Something that a provider or a person does. `clock.now`: seconds after the start of the board. */
@@ -33,14 +31,12 @@ export const opened = (number: number, title: string, fields: PullFields = {}): 
   changed(number, { title, ...fields });
 export const merged = (number = 1, fields: PullFields = {}): Step => changed(number, { state: 'merged', ...fields });
 export const closed = (number = 1, fields: PullFields = {}): Step => changed(number, { state: 'closed', ...fields });
-/** Opens a pull request that reverts another one. */
 export const revert = (number: number, of: number, fields: PullFields = {}): Step =>
   opened(number, 'Revert "Fixes BUG-1"', { reverts: `${of}`, ...fields });
 export const polled =
   (number: number, fields: PullFields): Step =>
   (board, { now }) =>
     board.pull(number, now, fields, 'poll');
-/** Makes a pull request a draft, or ends that. */
 export const drafted =
   (number: number, draft: boolean): Step =>
   (board, { now }) =>
@@ -70,7 +66,6 @@ export const labelled =
   (...labels: readonly string[]): Step =>
   (board, { now }) =>
     board.label('BUG-1', now, labels);
-/** Switches to other rules, or to none. */
 export const configured =
   (workflow: Partial<WorkflowInput> | undefined): Step =>
   (board, { now }) =>

@@ -38,55 +38,12 @@ const STANDARD: WorkflowInput = { preset: 'standard', rules: [], several: 'all',
 
 export interface BoardOptions {
   readonly workflow?: Partial<WorkflowInput>;
-  /** Statuses of the tasks at the start, by their keys. */
   readonly tasks?: Readonly<Record<string, string>>;
   readonly rules?: Partial<RulesInput>;
   /** The body that the route for updates takes. Absent: `fields`. */
   readonly form?: UpdateForm;
   /** Absent: `none`. */
   readonly webhooks?: Webhooks;
-}
-
-/** A workspace with tasks, to which providers and people report changes. Times are seconds after the start. */
-export interface Board {
-  /** The provider reports a pull request of this number, with these fields since the last report. */
-  pull(number: number, at: number, fields?: Partial<PullRequest>, by?: DeliveryOrigin): Promise<void>;
-  issue(number: number, at: number, fields?: Partial<WorkItem>): Promise<void>;
-  /** Several items are reported at once, as the provider has them. */
-  deliver(items: readonly Item[], at: number, by?: DeliveryOrigin): Promise<void>;
-  /** A person sets the status of a task, and a webhook reports it at once. */
-  person(key: string, at: number, status: string): Promise<void>;
-  /** A person sets the labels of a task, and a webhook reports it at once. */
-  label(key: string, at: number, labels: readonly string[]): Promise<void>;
-  /** The rules for task states are other ones from now on; undefined: there are none. */
-  configure(at: number, workflow: Partial<WorkflowInput> | undefined): Promise<void>;
-  /** An older database is restored: no item is confirmed. */
-  restore(at: number): Promise<void>;
-  /** Sends the updates and reads that are due, and processes all reports. */
-  send(at: number, killOf?: KillOf): Promise<void>;
-  /** Sends the updates of these tasks that are due, and the reads. What the workspace reports waits in `reports`. */
-  sendOnly(keys: readonly string[], at: number, killOf?: KillOf): Promise<void>;
-  /** Sends the update of a task if it is due. The workspace carries it out, and `Request.answer` ends it. */
-  begin(key: string, at: number): Promise<Request | undefined>;
-  /** The workspace answers a request for all tasks. The answer waits in `reports`. */
-  list(at: number): Promise<void>;
-  /** Answers and webhooks of the workspace that worksync has not processed. Each may be processed at any time, or never. */
-  readonly reports: Report[];
-  /** worksync processes some of the reports in one batch. */
-  process(reports: readonly Report[], at: number): Promise<void>;
-  /** The status of a task in the workspace. */
-  status(key: string): string | undefined;
-  /** How often worksync wrote the status. */
-  writes(key: string): number;
-  labels(key: string): readonly string[];
-  decide(key: string): Promise<TaskEvaluation>;
-  explain(key: string): Promise<ExplainedTask>;
-  /** A person lets the rules decide about the status. */
-  release(key: string): Promise<void>;
-  /** How many statuses others changed back in the last day. */
-  contests(): Promise<number>;
-  /** Unfinished tasks with merged work, by reason. */
-  unfinished(): Promise<Readonly<Record<string, number>>>;
 }
 
 /** Draws whether the process ends during the update of a task. */
@@ -106,7 +63,6 @@ export interface Request {
   answer(): Promise<void>;
 }
 
-/** An answer or a webhook of the workspace. */
 export interface Report {
   /** The task that it reports; absent for a list of all tasks. */
   readonly key?: string;
@@ -129,13 +85,16 @@ const SLOTS = {
   isPaused: () => false,
 };
 
+export type Board = Awaited<ReturnType<typeof openBoard>>;
+
+/** A workspace with tasks, to which providers and people report changes. Times are seconds after the start. */
 export async function openBoard({
   workflow,
   tasks = { 'BUG-1': 'open' },
   rules,
   form = 'fields',
   webhooks = 'none',
-}: BoardOptions = {}): Promise<Board> {
+}: BoardOptions = {}) {
   const store = await openTestStore();
   const compile = (own: Partial<WorkflowInput> | undefined, digest: string): Rules =>
     createRules({
@@ -176,7 +135,6 @@ export async function openBoard({
     await reevaluation.reevaluate(new AbortController().signal);
   }
 
-  /** The workspace changes a task. */
   function change(
     key: string,
     { status, labels: some }: { readonly status?: string; readonly labels?: readonly string[] },
@@ -215,7 +173,6 @@ export async function openBoard({
 
   const claim = (name: string) => store.commit((query) => prepareNext(query, { now: at(now), onlyReads: true }, name));
 
-  /** Returns the tasks whose update is pending and whose time has come. */
   async function dueKeys(): Promise<string[]> {
     const changes = await store.query
       .selectFrom('outbox')
@@ -231,7 +188,6 @@ export async function openBoard({
     return rows.filter(isDue).map(({ task_id }) => keyOf(task_id as string));
   }
 
-  /** Moves the stored answers to the reports. */
   async function collectAnswers(): Promise<void> {
     const rows = await store.query
       .selectFrom('inbox')
@@ -252,7 +208,6 @@ export async function openBoard({
     }
   }
 
-  /** Sends the reads of tasks that are due. */
   async function sendReads(): Promise<void> {
     const reads = await store.query
       .selectFrom('outbox')
@@ -267,6 +222,7 @@ export async function openBoard({
     }
   }
 
+  /** worksync processes some of the reports in one batch. */
   async function process(some: readonly Report[], seconds: number): Promise<void> {
     now = Math.max(now, seconds);
     for (const report of some) reports.splice(reports.indexOf(report), 1);
@@ -274,6 +230,7 @@ export async function openBoard({
     await collectAnswers();
   }
 
+  /** Several items are reported at once, as the provider has them. */
   async function deliver(reported: readonly Item[], seconds: number, by?: DeliveryOrigin): Promise<void> {
     now = Math.max(now, seconds);
     for (const item of reported) items.set(item.key, item);
@@ -293,6 +250,7 @@ export async function openBoard({
     return undefined;
   }
 
+  /** Sends the updates of these tasks that are due, and the reads. What the workspace reports waits in `reports`. */
   async function sendOnly(keys: readonly string[], seconds: number, killOf?: KillOf): Promise<void> {
     now = Math.max(now, seconds);
     for (const key of (await dueKeys()).filter((each) => keys.includes(each))) {
@@ -307,7 +265,8 @@ export async function openBoard({
   }
 
   return {
-    async pull(number, seconds, fields = {}, by) {
+    /** The provider reports a pull request of this number, with these fields since the last report. */
+    async pull(number: number, seconds: number, fields: Partial<PullRequest> = {}, by?: DeliveryOrigin) {
       const key = `github:github.com:5001:pull:${number}`;
       const before = (items.get(key) as PullRequest | undefined) ?? {
         ...{ createdAt: time(seconds), title: `Change ${number}`, headBranch: `change-${number}`, isPublic: false },
@@ -319,42 +278,48 @@ export async function openBoard({
       const own = { key, identifier: String(number), url, updatedAt: at(seconds), ...merged, ...closed };
       await deliver([pull({ ...before, ...own, ...fields })], seconds, by);
     },
-    async issue(number, seconds, fields = {}) {
+    async issue(number: number, seconds: number, fields: Partial<WorkItem> = {}) {
       const key = `jira:cloud-1:issue:${number}`;
       const before = (items.get(key) as WorkItem | undefined) ?? { createdAt: time(seconds), title: `Issue ${number}` };
       const own = { key, identifier: `ENG-${number}`, url: `https://jira.example.com/browse/ENG-${number}` };
       const closed = fields.state === 'done' ? { closedAt: time(seconds) } : {};
       await deliver([workItem({ ...before, ...own, updatedAt: at(seconds), ...closed, ...fields })], seconds);
     },
-    async person(key, seconds, status) {
+    /** A person sets the status of a task, and a webhook reports it at once. */
+    async person(key: string, seconds: number, status: string) {
       now = Math.max(now, seconds);
       statuses.set(key, status);
       changedAt.set(key, time(now));
       await take([event(key)]);
     },
     deliver,
-    async label(key, seconds, some) {
+    /** A person sets the labels of a task, and a webhook reports it at once. */
+    async label(key: string, seconds: number, some: readonly string[]) {
       now = Math.max(now, seconds);
       labels.set(key, some);
       changedAt.set(key, time(now));
       await take([event(key)]);
     },
-    async configure(seconds, own) {
+    /** The rules for task states are other ones from now on; undefined: there are none. */
+    async configure(seconds: number, own: Partial<WorkflowInput> | undefined) {
       now = Math.max(now, seconds);
       compiled = compile(own, `since ${now}`);
       await reevaluate();
     },
-    async restore(seconds) {
+    /** An older database is restored: no item is confirmed. */
+    async restore(seconds: number) {
       now = Math.max(now, seconds);
       await store.query.updateTable('items').set({ unverified: 1 }).execute();
       await store.query.deleteFrom('outbox').execute();
     },
-    async send(seconds, killOf) {
+    /** Sends the updates and reads that are due, and processes all reports. */
+    async send(seconds: number, killOf?: KillOf) {
       await sendOnly([...statuses.keys()], seconds, killOf);
       await process([...reports], seconds);
     },
     sendOnly,
-    async begin(key, seconds) {
+    /** Sends the update of a task if it is due. The workspace carries it out, and `Request.answer` ends it. */
+    async begin(key: string, seconds: number): Promise<Request | undefined> {
       now = Math.max(now, seconds);
       const isDue = (await dueKeys()).includes(key);
       const prepared = isDue ? await claim(entity.taskUpdate(idOf(key))) : undefined;
@@ -372,7 +337,8 @@ export async function openBoard({
         },
       };
     },
-    async list(seconds) {
+    /** The workspace answers a request for all tasks. The answer waits in `reports`. */
+    async list(seconds: number) {
       now = Math.max(now, seconds);
       await store.commit((query) =>
         enqueueTaskListRead(query, { now: at(now), usedShare: 0, lane: 'interactive', notBefore: 0 }),
@@ -380,12 +346,13 @@ export async function openBoard({
       await sendReads();
       await collectAnswers();
     },
+    /** Answers and webhooks of the workspace that worksync has not processed. Each may be processed at any time, or never. */
     reports,
     process,
-    status: (key) => statuses.get(key),
-    writes: (key) => written.get(key) ?? 0,
-    labels: (key) => labels.get(key) ?? [],
-    async decide(key) {
+    status: (key: string) => statuses.get(key),
+    writes: (key: string) => written.get(key) ?? 0,
+    labels: (key: string) => labels.get(key) ?? [],
+    async decide(key: string): Promise<TaskEvaluation> {
       const facts = await loadTask(store.query, compiled.workflow, idOf(key), at(now));
       if (facts === undefined) throw new Error('the task is not cached');
       const written = json<WrittenStatus>(facts.row.known) ?? {};
@@ -393,12 +360,13 @@ export async function openBoard({
       if (evaluation === undefined) throw new Error('an item is unverified');
       return evaluation;
     },
-    async explain(key) {
+    async explain(key: string): Promise<ExplainedTask> {
       const explained = await explainTask(store.query, idOf(key), compiled, at(now));
       if (explained === undefined) throw new Error('the task is not cached');
       return explained;
     },
-    async release(key) {
+    /** A person lets the rules decide about the status. */
+    async release(key: string) {
       const taskId = idOf(key);
       await store.commit((query) => releaseTaskStatus(query, compiled.workflow, taskId, at(now)));
       const keys = await linkedItems(store.query, [taskId]);
@@ -406,8 +374,9 @@ export async function openBoard({
         applyBatch(query, [], batchContext(at(now), { rules: compiled }), { items: keys, tasks: [] }),
       );
     },
+    /** How many statuses others changed back in the last day. */
     contests: async () => (await readTaskUpdateFacts(store.query)).contested?.length ?? 0,
-    unfinished: async () =>
+    unfinished: async (): Promise<Readonly<Record<string, number>>> =>
       (await unfinishedTasksOf(store.query.whole, [store.query.workspace]))(store.query.workspace),
   };
 }

@@ -1,7 +1,6 @@
 /** Credentials that a person gives at `/login`: a token, or the code of a log-in link. */
 export type LoginForm = { readonly token: string } | { readonly link: string };
 
-/** A browser that is logged in. */
 export interface BrowserSession {
   readonly cookie: string;
   /** The token of its pages, which every change wants. */

@@ -6,12 +6,10 @@ import { main, programOf } from '../../../src/cli/program.ts';
 import { setPlaceFlags } from '../../../src/platform/lib/own-program.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 
-/** Output and exit code of a command line. */
 export interface CommandEnded {
   readonly code: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
-  /** Each line of standard output as JSON. */
   json(): ReturnType<JSON['parse']>[];
 }
 

@@ -16,8 +16,6 @@ import { connectors as realConnectors } from '../../../src/connectors/registry.t
 import { compose } from '../../../src/daemon/compose.ts';
 import { gitProviders } from '../../../src/daemon/embedded.ts';
 import type { Partition } from '../../../src/daemon/partition.ts';
-import type { Daemon } from '../../../src/daemon/serve.ts';
-import type { Workspaces } from '../../../src/daemon/workspaces.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { stampOf } from '../../../src/platform/config/config-files.ts';
 import { loadConfig } from '../../../src/platform/config/load.ts';
@@ -29,14 +27,9 @@ import { type Logger, noSteps, type Steps, silentLogger, silentMeter } from '../
 import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics, type Metrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
-import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
 import type { Faults } from '../../../src/reference-service/http/pipeline.ts';
 import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
-import {
-  createWorkspaceService,
-  type WorkspaceService,
-  type WorkspaceServiceOptions,
-} from '../../../src/reference-service/service.ts';
+import { createWorkspaceService, type WorkspaceServiceOptions } from '../../../src/reference-service/service.ts';
 import { NEVER } from '../../../src/store/deliveries/wanted-fetches.ts';
 import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
 import { type Converter, createInlineConverter } from '../../../src/sync/worker/converter.ts';
@@ -45,13 +38,9 @@ import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { createSend, createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { createQueryPlans } from '../cost/query-plans.ts';
 import type { Behaviours } from '../fakes/plausible-server/dimensions.ts';
-import {
-  type PlausibleServer,
-  type PlausibleServerOptions,
-  plausibleServer,
-} from '../fakes/plausible-server/plausible-server.ts';
+import { type PlausibleServerOptions, plausibleServer } from '../fakes/plausible-server/plausible-server.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
-import { createWeather, type Weather } from '../fakes/weather.ts';
+import { createWeather } from '../fakes/weather.ts';
 import { openGate } from '../postgres/server-gate.ts';
 import { ON_POSTGRES, storePlace } from '../postgres/store-place.ts';
 import { type PullSetting, pullEvent } from '../vendors/github-payloads.ts';
@@ -60,7 +49,6 @@ import { handsOf } from './people.ts';
 import { nextTurnOfLoop, statementsUnderWay, watchStatements } from './statements.ts';
 import { makeServiceTables, makeTables } from './templates.ts';
 
-/** The webhook secret of every test connection. */
 export const WEBHOOK_SECRET = 'a webhook secret for tests only';
 
 /** A connection to GitHub that takes webhooks of one repository, and never polls. */
@@ -83,7 +71,6 @@ export interface WorldOptions {
   /** Where given, so that chance takes the same course each time. */
   readonly random?: Random;
   readonly onStatement?: (sql: string) => void;
-  /** Where vendors reach the daemon. */
   readonly publicUrl?: string;
   /** For pages and admin actions. */
   readonly tokens?: readonly Token[];
@@ -99,7 +86,6 @@ export interface WorldOptions {
   readonly converter?: (inline: Converter) => Converter;
   /** Around the daemon's own client, to see what it sends. */
   readonly http?: (own: HttpClient) => HttpClient;
-  /** Where traces go. */
   readonly traces?: TraceExport;
   /** Variant of the service; the reference service's own by default. */
   readonly variant?: WorkspaceServiceOptions['variant'];
@@ -107,79 +93,9 @@ export interface WorldOptions {
   readonly behaviours?: Behaviours;
   /** Which answers to the daemon are lost; needs `behaviours`. */
   readonly loses?: PlausibleServerOptions['loses'];
-  /** Logger of the daemon; silent by default. */
   readonly logger?: Logger;
   /** Where others hold workspaces too. */
   readonly hold?: (installation: Installation, clock: TravellingClock) => LeaseHolder;
-}
-
-/** `people` is the workspace's owner, by OAuth, who uses no quota. */
-type Hands = ReturnType<typeof handsOf>;
-
-/** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
-export interface World extends Hands {
-  readonly clock: TravellingClock;
-  /** The network between the daemon and the service, behind the `faults` of the options. */
-  readonly weather: Weather;
-  service(): WorkspaceService;
-  /** Where `behaviours` are given. */
-  readonly server: PlausibleServer | undefined;
-  daemon(): Daemon;
-  partition(): Partition;
-  installation(): Installation;
-  workspaces(): Workspaces;
-  /**
-   * The content of a workspace's file from now on; undefined: there is none. Its `workspace` is the world's service, and unless it
-   * names others its connection is that of a world.
-   */
-  configure(workspace: string, content: Readonly<Record<string, unknown>> | undefined): void;
-  readonly configFolder: string;
-  /** Where commands find the daemon. */
-  readonly dataFolder: string;
-  /** As SIGHUP does. */
-  reload(): Promise<void>;
-  /** Runs an operation of pages and commands, without HTTP. */
-  ask<Name extends AdminOperation>(question: Name, asked: Asked<Name>): Promise<Answered<Name>>;
-  /** A page, with the read token. */
-  read(path: string): Promise<Response>;
-  /** Returns the answer of `/metrics`. */
-  metrics(): Promise<string>;
-  /** Requests that the daemon's key has had at the service, and how many of them were refused. */
-  requests(): Promise<{ received: number; refused: number }>;
-  /** Posts a signed GitHub webhook, to the connection `github` unless another is named; resolves with the status. */
-  deliver(
-    event: string,
-    payload: object,
-    options?: { id?: string; secret?: string; headers?: Readonly<Record<string, string>>; connection?: string },
-  ): Promise<number>;
-  /** A pull request of acme/app opens, or changes, at GitHub: now, unless told. Its webhook is stored. */
-  pull(setting?: PullSetting, options?: { id?: string; action?: string; connection?: string }): Promise<void>;
-  /** Does as `pull` does, then settles everything and lets a minute pass. */
-  edit(setting: PullSetting, id?: string): Promise<void>;
-  /** The requests of the daemon's key that work takes. */
-  costOf(work: () => Promise<unknown>): Promise<number>;
-  /** Posts a webhook of any vendor to a connection; resolves with the status, 0 where the daemon ended before it answered. */
-  post(connection: string, request: { headers: Readonly<Record<string, string>>; body: string }): Promise<number>;
-  /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
-  until(condition: () => boolean | Promise<boolean>, limit?: number): Promise<void>;
-  /** Lets so many milliseconds pass, and the daemon work meanwhile. */
-  pass(ms: number): Promise<void>;
-  /** Whether all deliveries are processed and all changes sent. */
-  isSettled(): Promise<boolean>;
-  /** Lets time pass until all deliveries are processed and all changes sent. */
-  settled(limit?: number): Promise<void>;
-  /** Ends the daemon in order and starts it again on the same data; `meanwhile` gets the data folder. */
-  restart(
-    changed?: Pick<WorldOptions, 'config'> & { meanwhile?: (data: string) => unknown; keepPort?: boolean },
-  ): Promise<void>;
-  /**
-   * The daemon's process ends at this very moment, whatever it is about: what it has written down until now is all that
-   * stays of it, and what is on its way is answered to nobody. The function that comes back starts the next one.
-   */
-  kill(changed?: { keepPort?: boolean }): () => Promise<void>;
-  /** Ends the service. The function that comes back starts it again on the same file and port. */
-  unplugService(): Promise<() => Promise<void>>;
-  close(): Promise<void>;
 }
 
 /** The file in whose place the rows are in PostgreSQL: in a folder that lives as long as the world. */
@@ -189,26 +105,7 @@ const SECRET_KEY = Buffer.alloc(32, 7);
 
 const STANDARD = { connections: { github: GITHUB } };
 
-/** The service of the daemon's workspace, and the time: they outlive each daemon. */
-interface Site {
-  readonly clock: TravellingClock;
-  readonly quota: Quota;
-  /** Where the service listens. */
-  readonly url: string;
-  readonly credentials: StartCredentials;
-  /** HTTP client of the tests themselves. */
-  readonly outside: ReturnType<typeof countInFlight>;
-  readonly hands: Hands;
-  readonly weather: Weather;
-  /** Requests on their way, of all daemons. */
-  readonly traffic: Traffic;
-  readonly server: PlausibleServer | undefined;
-  service(): WorkspaceService;
-  unplug(): Promise<() => Promise<void>>;
-  close(): Promise<void>;
-}
-
-async function openSite(options: WorldOptions, random: Random): Promise<Site> {
+async function openSite(options: WorldOptions, random: Random) {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-site-'));
   const clock = createTravellingClock({ start: options.startAt });
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
@@ -245,7 +142,9 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   }
   const send = createSend({ http: outside.http, baseUrl: url, apiKey: () => credentials.oauthToken });
   return {
+    // `traffic`: requests on their way, of all daemons.
     ...{ clock, quota, url, credentials, outside, traffic, server, weather },
+    /** `people` is the workspace's owner, by OAuth, who uses no quota. */
     hands: handsOf(createWorkspaceClient<object>({ send, workspaceId: 'current' })),
     service: () => service,
     async unplug() {
@@ -263,7 +162,10 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   };
 }
 
-export async function createWorld(options: WorldOptions = {}): Promise<World> {
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
+/** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
+export async function createWorld(options: WorldOptions = {}) {
   const random = options.random ?? systemRandom();
   const site = await openSite(options, random);
   const { clock, quota, url, credentials, outside, hands, weather, traffic } = site;
@@ -281,6 +183,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return loadConfig({ path: configPath, env: {}, connectors, apiOverrides });
   }
 
+  /**
+   * The content of a workspace's file from now on; undefined: there is none. Its `workspace` is the world's service, and unless it
+   * names others its connection is that of a world.
+   */
   function configure(workspace: string, content: Readonly<Record<string, unknown>> | undefined): void {
     const file = join(configPath, `${workspace}.yaml`);
     mkdirSync(configPath, { recursive: true });
@@ -368,6 +274,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     isBegun = true;
   }
 
+  /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
   async function until(condition: () => boolean | Promise<boolean>, limit = 3_600_000): Promise<void> {
     const end = clock.elapsed() + limit;
     for (;;) {
@@ -381,11 +288,16 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   /** The present one: another takes its place where the configuration changes. */
   const partition = () => running.composition.workspaces.find('test') as Partition;
 
+  /** Whether all deliveries are processed and all changes sent. */
   async function isSettled(): Promise<boolean> {
     return partition().outbox.inFlight === 0 && !(await isAnythingPending(running.composition.installation));
   }
 
-  const post: World['post'] = async (connection, { headers, body }) => {
+  /** Posts a webhook of any vendor to a connection; resolves with the status, 0 where the daemon ended before it answered. */
+  const post = async (
+    connection: string,
+    { headers, body }: { headers: Readonly<Record<string, string>>; body: string },
+  ): Promise<number> => {
     // The work of a start comes before all deliveries, however long its database takes.
     if (!isBegun) await quiet();
     const { daemon, inside } = running;
@@ -401,78 +313,114 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return copy;
   }
 
-  const read: World['read'] = (path) =>
+  /** A page, with the read token. */
+  const read = (path: string): Promise<Response> =>
     fetch(`${running.daemon.adminAddress}${path}`, { headers: { authorization: `Bearer ${READ_TOKEN}` } });
 
   let deliveries = 0;
-  const world: World = {
-    ...hands,
-    ...{ clock, weather },
+  /** Posts a signed GitHub webhook, to the connection `github` unless another is named; resolves with the status. */
+  async function deliver(
+    event: string,
+    payload: object,
+    given: { id?: string; secret?: string; headers?: Readonly<Record<string, string>>; connection?: string } = {},
+  ): Promise<number> {
+    const { id = `delivery-${++deliveries}`, secret = WEBHOOK_SECRET, connection = 'github' } = given;
+    const body = JSON.stringify(payload);
+    const headers = {
+      ...given.headers,
+      'content-type': 'application/json',
+      'x-github-event': event,
+      'x-github-delivery': id,
+      'x-hub-signature-256': await new Webhooks({ secret }).sign(body),
+    };
+    return post(connection, { headers, body });
+  }
+
+  /** A pull request of acme/app opens, or changes, at GitHub: now, unless told. Its webhook is stored. */
+  async function pull(
+    setting?: PullSetting,
+    { action, ...given }: { id?: string; action?: string; connection?: string } = {},
+  ): Promise<void> {
+    const updated = new Date(clock.now()).toISOString();
+    const status = await deliver('pull_request', pullEvent({ updated, ...setting }, action), given);
+    if (status !== 202) throw new Error(`the daemon answered ${status}`);
+  }
+
+  /** Lets time pass until all is settled. The counts are read one after the other: an answer may become a delivery between two of them. */
+  const settled = (limit?: number) => until(async () => (await isSettled()) && (await isSettled()), limit);
+  const portOf = (isKept = false) => (isKept ? Number(new URL(running.daemon.address).port) : 0);
+  /** Requests that the daemon's key has had at the service, and how many of them were refused. */
+  async function requests(): Promise<{ received: number; refused: number }> {
+    const counted = (await site.service().statistics()).requests;
+    return counted.get(credentials.apiKeyId) ?? { received: 0, refused: 0 };
+  }
+
+  const world = {
+    ...{
+      ...hands,
+      clock,
+      weather,
+      partition,
+      configure,
+      read,
+      deliver,
+      pull,
+      post,
+      until,
+      isSettled,
+      settled,
+      requests,
+    },
     service: site.service,
+    /** Where `behaviours` are given. */
     server: site.server,
     daemon: () => running.daemon,
-    partition,
     installation: () => running.composition.installation,
     workspaces: () => running.composition.workspaces,
-    configure,
     configFolder: configPath,
+    /** Where commands find the daemon. */
     dataFolder: join(folder, 'data'),
+    /** As SIGHUP does. */
     reload: () => running.composition.reload.now(),
-    ask: <Name extends AdminOperation>(question: Name, asked: Asked<Name>) =>
+    /** Runs an operation of pages and commands, without HTTP. */
+    ask: <Name extends AdminOperation>(question: Name, asked: Asked<Name>): Promise<Answered<Name>> =>
       runAdminOperation(question, partition(), asked, clock),
-    read,
     metrics: async () => (await read('/metrics')).text(),
-    async requests() {
-      const { requests } = await site.service().statistics();
-      return requests.get(credentials.apiKeyId) ?? { received: 0, refused: 0 };
-    },
-    async deliver(event, payload, { id, secret, headers: others = {}, connection = 'github' } = {}) {
-      const body = JSON.stringify(payload);
-      const headers = {
-        ...others,
-        'content-type': 'application/json',
-        'x-github-event': event,
-        'x-github-delivery': id ?? `delivery-${++deliveries}`,
-        'x-hub-signature-256': await new Webhooks({ secret: secret ?? WEBHOOK_SECRET }).sign(body),
-      };
-      return post(connection, { headers, body });
-    },
-    async pull(setting, { action, ...options } = {}) {
-      const updated = new Date(clock.now()).toISOString();
-      const status = await world.deliver('pull_request', pullEvent({ updated, ...setting }, action), options);
-      if (status !== 202) throw new Error(`the daemon answered ${status}`);
-    },
-    async edit(setting, id) {
-      await world.pull(setting, { id });
-      await world.settled();
+    /** Does as `pull` does, then settles everything and lets a minute pass. */
+    async edit(setting: PullSetting, id?: string): Promise<void> {
+      await pull(setting, { id });
+      await settled();
       await clock.advance(60_000);
     },
-    async costOf(work) {
-      const { received } = await world.requests();
+    async costOf(work: () => Promise<unknown>): Promise<number> {
+      const { received } = await requests();
       await work();
-      return (await world.requests()).received - received;
+      return (await requests()).received - received;
     },
-    post,
-    until,
-    async pass(ms) {
+    /** Lets so many milliseconds pass, and the daemon work meanwhile. */
+    async pass(ms: number): Promise<void> {
       let isOver = false;
       clock.after(ms, () => {
         isOver = true;
       });
       await until(() => isOver, 2 * ms);
     },
-    isSettled,
-    // The counts are read one after the other: an answer may become a delivery between two of them.
-    settled: (limit) => until(async () => (await isSettled()) && (await isSettled()), limit),
-    async restart(changed) {
-      const port = changed?.keepPort ? Number(new URL(running.daemon.address).port) : 0;
+    /** Ends the daemon in order and starts it again on the same data; `meanwhile` gets the data folder. */
+    async restart(
+      changed?: Pick<WorldOptions, 'config'> & { meanwhile?: (data: string) => unknown; keepPort?: boolean },
+    ): Promise<void> {
+      const port = portOf(changed?.keepPort);
       await stopRunning(running);
       await changed?.meanwhile?.(join(folder, 'data'));
       running = await start({ ...config, ...changed?.config }, port);
     },
-    kill(changed) {
+    /**
+     * The daemon's process ends at this very moment, whatever it is about: what it has written down until now is all that
+     * stays of it, and what is on its way is answered to nobody. The function that comes back starts the next one.
+     */
+    kill(changed?: { keepPort?: boolean }): () => Promise<void> {
       const left = copyData();
-      const port = changed?.keepPort ? Number(new URL(running.daemon.address).port) : 0;
+      const port = portOf(changed?.keepPort);
       running.inside.cut();
       running.gate?.cut();
       return async () => {
@@ -483,8 +431,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         running = await start(running.wanted, port);
       };
     },
+    /** Ends the service. The function that comes back starts it again on the same file and port. */
     unplugService: site.unplug,
-    async close() {
+    async close(): Promise<void> {
       await stopRunning(running);
       await site.close();
       const costly = await plans.costly();
@@ -522,7 +471,6 @@ function vendorClient(steps: Steps, { meter }: Pick<Metrics, 'meter'>): HttpClie
   return documentedOnly(createHttpClient({ steps, meter }));
 }
 
-/** Requests that were sent, and have no answer yet. */
 interface Traffic {
   requests: number;
 }

@@ -33,7 +33,6 @@ export function execForm(text: string): readonly string[] {
   return JSON.parse(text.slice(text.indexOf('['))) as string[];
 }
 
-/** `ENV` as the container sees it. */
 export function environmentOf(instructions: readonly Instruction[]): Readonly<Record<string, string>> {
   const pairs = instructions.filter(({ keyword }) => keyword === 'ENV').flatMap(({ text }) => text.split(/\s+/));
   return Object.fromEntries(pairs.map((pair) => pair.split('=') as [string, string]));

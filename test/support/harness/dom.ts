@@ -4,11 +4,8 @@ type Document = ReturnType<typeof parseDocument>;
 type ChildNode = Document['children'][number];
 type Element = Extract<ChildNode, { readonly attribs: object }>;
 
-/** A page as a browser sees it before any script has run. */
 export interface Dom {
-  /** All elements of this name, or all. */
   all(name?: string): readonly Element[];
-  /** Elements with this class. */
   classed(name: string): readonly Element[];
   byId(id: string): Element | undefined;
   /** The words of an element, or of the page, with single spaces. */

@@ -6,9 +6,9 @@ import { createOrigins, type OriginOptions } from '../../../src/platform/http/or
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import { type Logger, silentLogger } from '../../../src/platform/lib/telemetry.ts';
-import { INSTALLATION_FILE, type Installation } from '../../../src/store/installation/installation.ts';
+import { INSTALLATION_FILE } from '../../../src/store/installation/installation.ts';
 import { type AccessOptions, callerOf, guardRoutes } from '../../../src/web/access/access-control.ts';
-import { createCallers, createSessions, type Sessions, type Token } from '../../../src/web/access/callers.ts';
+import { createCallers, createSessions, type Token } from '../../../src/web/access/callers.ts';
 import { loginRoutes } from '../../../src/web/access/login-routes.ts';
 import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
 import { openTestInstallation } from './store.ts';
@@ -16,7 +16,6 @@ import { openTestInstallation } from './store.ts';
 export const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
 export const READ = 'the-token-of-a-reader-nobody-can-guess';
 export const ACME = 'the-token-of-acme-that-nobody-can-guess';
-/** A gateway token of acme. */
 export const JOB = 'wsg_the-token-of-a-job-that-nobody-can-guess';
 /** Short enough to be guessed. */
 export const SHORT = 'short-read-token';
@@ -28,18 +27,9 @@ const TOKENS: readonly Token[] = [
   { secret: SHORT, role: 'read', workspaces: null },
 ];
 
-/** Where the pages of these tests are. */
 export const ORIGIN = 'http://localhost:8080';
 
-export interface Doors {
-  readonly server: Server;
-  readonly sessions: Sessions;
-  readonly installation: Installation;
-  readonly clock: TravellingClock;
-  /** The data folder; give it to the next doors, as after a restart. */
-  readonly folder: string;
-  close(): Promise<void>;
-}
+export type Doors = Awaited<ReturnType<typeof openDoors>>;
 
 export interface DoorsOptions extends OriginOptions, Pick<AccessOptions, 'openMetrics' | 'insecurePages'> {
   readonly trustedProxies?: readonly string[];
@@ -49,8 +39,11 @@ export interface DoorsOptions extends OriginOptions, Pick<AccessOptions, 'openMe
   readonly clock?: TravellingClock;
 }
 
-/** A guarded server with one route for each access, each of which says who was let in. */
-export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
+/**
+ * A guarded server with one route for each access, each of which says who was let in. Its data folder may be given to the next
+ * doors, as after a restart.
+ */
+export async function openDoors(options: DoorsOptions = {}) {
   const { tokens = TOKENS, logger = silentLogger, openMetrics, insecurePages, trustedProxies } = options;
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'worksync-doors-'));
   const clock = options.clock ?? createTravellingClock();

@@ -13,7 +13,7 @@ import { createCollector, createGroupCommit } from '../../../src/sync/intake/app
 import { type Receiver, webhookRoutes } from '../../../src/sync/intake/webhook-routes.ts';
 import type { ActiveConnection } from '../../../src/sync/workspace-context.ts';
 import { connectionWith, notesConnector, SECRET } from '../fakes/notes.ts';
-import { createTravellingClock, type TravellingClock } from '../fakes/travelling-clock.ts';
+import { createTravellingClock } from '../fakes/travelling-clock.ts';
 import { folderOfTest } from './folder.ts';
 import { type OpenedStore, openStore } from './store.ts';
 
@@ -27,7 +27,6 @@ export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStat
   return store;
 }
 
-/** The rows of the inbox, oldest first, bodies as text. */
 export async function inboxOf(store: Store) {
   const rows = await store.query.selectFrom('inbox').selectAll().orderBy('id').execute();
   return rows.map(({ unpacked_length, body, ...row }) => ({
@@ -59,32 +58,14 @@ export function activeWith(parts: ActiveParts = {}): ActiveConnection {
   };
 }
 
-export interface Endpoint {
-  readonly url: string;
-  readonly port: number;
-  readonly clock: TravellingClock;
-  /** Counted deliveries, by connection and outcome. */
-  readonly counts: Map<string, number>;
-  readonly warnings: LogFields[];
-  /** Whether others go before what comes from this machine. */
-  isSuspect(): boolean;
-  /** Bytes of bodies that are held now. */
-  held(): number;
-  post(path: string, body: string | Buffer, headers: Record<string, string>): Promise<Answer>;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: string;
-}
+export type Endpoint = Awaited<ReturnType<typeof openEndpoint>>;
 
 /** A real server on loopback with the webhook routes of workspace `main`. */
 export async function openEndpoint(
   store: Store,
   connections: readonly ActiveConnection[],
   options: { readonly mostPending?: number } & Pick<ServerOptions, 'requestTimeout' | 'limits' | 'trustedProxies'> = {},
-): Promise<Endpoint> {
+) {
   const clock = createTravellingClock();
   const counts = new Map<string, number>();
   const warnings: LogFields[] = [];
@@ -116,8 +97,9 @@ export async function openEndpoint(
     counts,
     warnings,
     held: () => server.traffic.bodies.held(),
+    /** Whether others go before what comes from this machine. */
     isSuspect: () => server.traffic.isSuspect('127.0.0.1'),
-    async post(path, body, headers) {
+    async post(path: string, body: string | Buffer, headers: Record<string, string>) {
       const answer = await fetch(url + path, { method: 'POST', body, headers });
       return { status: answer.status, headers: answer.headers, body: await answer.text() };
     },

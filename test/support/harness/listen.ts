@@ -1,6 +1,5 @@
 import { type AddressInfo, createServer, type Server } from 'node:net';
 
-/** Starts the server at a port of this machine that is free, and returns its address. */
 export async function listenLocally(server: Server): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -11,9 +11,7 @@ const SECRET = 'a-secret-of-sixteen-or-more';
 export interface OwnDaemon {
   readonly daemon: Running;
   readonly config: string;
-  /** By which commands find both. */
   readonly flags: readonly string[];
-  /** Pull requests of these numbers by strangers, each with a title of its own. */
   deliver(...numbers: readonly number[]): Promise<void>;
 }
 

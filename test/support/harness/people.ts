@@ -1,6 +1,5 @@
 import type { WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 
-/** All records of pull requests in a workspace, page by page, by their numbers. */
 export async function allRecords(people: Pick<WorkspaceClient<object>, 'listPullRequests'>) {
   const page = async (cursor: string | undefined) =>
     (await people.listPullRequests({ query: { limit: 100, ...(cursor === undefined ? {} : { cursor }) } }, {})).body;
@@ -26,9 +25,7 @@ export function handsOf(people: WorkspaceClient<object>) {
     tasks,
     /** The status of each task, by its key. */
     statuses: async () => Object.fromEntries((await tasks()).map(({ key, status }) => [key, status])),
-    /** The links of a task. */
     links: async (taskId: string) => (await people.listWorkItems({ taskId }, {})).body.workItems,
-    /** All records of pull requests, by their numbers. */
     records: () => allRecords(people),
   };
 }

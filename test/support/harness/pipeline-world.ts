@@ -137,7 +137,6 @@ export abstract class PipelineWorld {
     });
   }
 
-  /** The process dies, with whatever is on its way, and starts again. */
   async kill(): Promise<void> {
     this.inFlight = [];
     await this.store.commit(async (query) => {
@@ -151,7 +150,6 @@ export abstract class PipelineWorld {
     await this.store.commit((query) => enqueueTaskListRead(query, wish));
   }
 
-  /** Answers, reconciles, fetches and sends whatever there is. */
   async pump(fetched?: (key: string) => Item): Promise<void> {
     while (this.inFlight.length > 0) await this.answer();
     await this.reconcile();

@@ -5,7 +5,6 @@ import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import type { TravellingClock } from '../fakes/travelling-clock.ts';
 import { documentedOnly } from '../vendors/vendor-requests/index.ts';
 
-/** A provider in memory. */
 interface Provider {
   readonly clock: TravellingClock;
   readonly requests: readonly unknown[];

@@ -6,10 +6,8 @@ export const TOP = join(import.meta.dirname, '../../..');
 /** For NODE_COMPILE_CACHE, as `npm start` has it: a process that finds its code compiled never loads what strips types. */
 export const COMPILE_CACHE = join(TOP, 'node_modules/.cache/worksync');
 
-/** For Node's `--import`. */
 export const PATIENT_CLOCK = join(import.meta.dirname, '../fakes/patient-clock.ts');
 
-/** Output and exit code of a process. */
 export interface Ended {
   /** Null where a signal ended it. */
   readonly code: number | null;
@@ -21,7 +19,6 @@ export interface Running {
   readonly child: ChildProcess;
   /** Resolves with everything said so far, once standard output holds the text; rejects when the process ends before. */
   says(text: string): Promise<string>;
-  /** Sends the signal, and waits for the end. */
   end(signal?: NodeJS.Signals): Promise<Ended>;
   readonly ended: Promise<Ended>;
 }
@@ -52,7 +49,6 @@ export function startWorksync(args: readonly string[], options: StartOptions = {
   return startNode(['src/main.ts', ...args], options);
 }
 
-/** Runs it to its end. */
 export function worksync(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
   return startWorksync(args, options).ended;
 }

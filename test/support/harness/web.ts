@@ -12,7 +12,6 @@ import { PROTOCOL, SCHEMA } from '../../../src/model/build.ts';
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);
 const MINUTE = 60_000;
 
-/** A workspace of which nothing is stored. */
 export const EMPTY = completeStatus({ workspaces: [{}] as never }).workspaces[0] as WorkspaceStatus;
 
 export const QUOTA: WorkspaceStatus['quota'] = {
@@ -22,7 +21,6 @@ export const QUOTA: WorkspaceStatus['quota'] = {
   ...{ configuredShare: 0.8, effectiveShare: 0.8, ceiling: 0.8, nextSlotAt: NOW },
 };
 
-/** A connection that works. */
 export const CONNECTION: ConnectionStatus = {
   ...(completeStatus({ workspaces: [{ connections: [{}] }] as never }).workspaces[0]
     ?.connections[0] as ConnectionStatus),

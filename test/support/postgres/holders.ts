@@ -20,7 +20,6 @@ export interface Member {
   readonly holder: LeaseHolder;
   isAlive(): boolean;
   isAwake(): boolean;
-  /** Ends it as `kill -9` does. */
   kill(): void;
   /** As SIGSTOP and SIGCONT do: time passes meanwhile, and its own timers go off late. */
   sleep(): void;
@@ -31,36 +30,19 @@ export interface Member {
   takeovers(): number;
 }
 
-/** Several processes over one database in this one, on one travelling clock. */
-export interface Cluster {
-  readonly clock: TravellingClock;
-  readonly installation: Installation;
-  /** Statements that the database ran. */
-  readonly statements: string[];
-  readonly workspaces: readonly string[];
-  join(name: string): Promise<Member>;
-  members(): readonly Member[];
-  /** Called for each statement that begins. */
-  onStatement(call: (statement: string) => void): void;
-  /** From now on the database refuses each statement of this member for which that holds. */
-  refuse(member: string, isRefused: (statement: string) => boolean): void;
-  /** From now on this member never hears whether what it commits was carried out, though it is. */
-  loseAnswers(member: string, isLost: boolean): void;
-  /** Errors of members, as they report them. */
-  readonly errors: string[];
-  /** Called by each member that sees that the clock of the database was set. */
-  onClockSet(call: () => Promise<void>): void;
-  /** Moves the clock of the database, and no other. */
-  jumpStore(ms: number): void;
-}
-
 type Way = 'there' | 'back';
 
-/** @param latency milliseconds that the next statement, or its answer, is on the way */
+export type Cluster = Awaited<ReturnType<typeof openCluster>>;
+
+/**
+ * Several processes over one database in this one, on one travelling clock.
+ *
+ * @param latency milliseconds that the next statement, or its answer, is on the way
+ */
 export async function openCluster(
   workspaces: readonly string[],
   latency: (member: string, way: Way) => number = () => 0,
-): Promise<Cluster> {
+) {
   const clock = createTravellingClock();
   const statements: string[] = [];
   const calls: ((statement: string) => void)[] = [];
@@ -111,13 +93,18 @@ export async function openCluster(
   }
 
   return {
+    /** `statements` are those that the database ran, and `errors` what members report. */
     ...{ clock, installation, statements, workspaces, join, errors },
-    refuse: (member, isRefused) => void refusals.set(member, isRefused),
-    loseAnswers: (member, isLost) => void (isLost ? deaf.add(member) : deaf.delete(member)),
-    members: () => members,
-    onStatement: (call) => void calls.push(call),
-    onClockSet: (call) => void (clockSet = call),
-    jumpStore: (ms) => void (ahead += ms),
+    /** From now on the database refuses each statement of this member for which that holds. */
+    refuse: (member: string, isRefused: (statement: string) => boolean) => void refusals.set(member, isRefused),
+    /** From now on this member never hears whether what it commits was carried out, though it is. */
+    loseAnswers: (member: string, isLost: boolean) => void (isLost ? deaf.add(member) : deaf.delete(member)),
+    members: () => members as readonly Member[],
+    onStatement: (call: (statement: string) => void) => void calls.push(call),
+    /** Called by each member that sees that the clock of the database was set. */
+    onClockSet: (call: () => Promise<void>) => void (clockSet = call),
+    /** Moves the clock of the database, and no other. */
+    jumpStore: (ms: number) => void (ahead += ms),
   };
 }
 

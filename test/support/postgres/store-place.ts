@@ -63,7 +63,6 @@ function placeOf(schema: string): string {
   return `${inject('postgres')}?schema=${schema}&${PATIENT.replaceAll('+', '%20')}`;
 }
 
-/** Deletes the content of this file. */
 export async function losePlace(file: string): Promise<void> {
   const schema = meant.get(file);
   if (schema) await empty(schema);

@@ -9,10 +9,8 @@ import { answered, START, said, saidOf, TRACKER, takeBatch } from './batches.ts'
 import { pull, workItem } from './items.ts';
 import { openRecords } from './records-route.ts';
 
-/** Contents of a batch, and the deliveries processed before it. */
 export interface BatchShape {
   readonly name: string;
-  /** Batches that were processed earlier. */
   readonly before: readonly Batch[];
   readonly batch: Batch;
   readonly seed?: ((query: Scope, count: number) => Promise<void>) | undefined;
@@ -76,11 +74,9 @@ const one =
   (make: (numbers: readonly number[]) => Translated): Batch =>
   (count) => [make(some(count, (number) => number))];
 
-/** An answer for each number. */
 const answers = (action: Parameters<typeof answered>[0], make: (number: number) => object, seconds = 0) =>
   each((number) => answered(action, make(number), { seconds }));
 
-/** A list of tasks. */
 const listed = (fields: (number: number) => object = () => ({}), seconds = 0) =>
   one((numbers) =>
     answered('read-tasks', { tasks: numbers.map((number) => task(number, fields(number))) }, { seconds }),
@@ -90,7 +86,6 @@ const tasksTwice: Batch = (count) => tasks(2 * count);
 const noTasks = one(() => answered('read-tasks', { tasks: [] }, { seconds: LATE }));
 const sourced = (number: number) => ({ source: issueKey(number) });
 
-/** Pull requests. */
 const pulls = (fields: (number: number) => Partial<PullRequest> = () => ({}), by?: 'backfill' | 'poll') =>
   each((number) => saidOf(request(number, fields(number)), by));
 const requests = pulls();
@@ -102,7 +97,6 @@ const titled = (title: (number: number) => string) => pulls((number) => ({ title
 const renamed = each((number) => saidOf(issue(number, { updatedAt: 2_000, identifier: `ENG-${1_000 + number}` })));
 const issues = each((number) => saidOf(issue(number)));
 
-/** A page of records. */
 const page = (action: 'read-pull-requests' | 'read-records', fields: (number: number) => object, seconds = 0) =>
   one((numbers) =>
     answered(action, { pullRequests: numbers.map((number) => record(number, fields(number))) }, { seconds }),
@@ -125,7 +119,6 @@ const linkLists = each((number) =>
 );
 const byPeople = (number: number) => link(number, { url: issue(number).url, externalId: null });
 
-/** An open sweep. */
 const swept =
   (fields: Partial<typeof SWEEP> = {}) =>
   (query: Scope) =>

@@ -49,7 +49,6 @@ export function batchContext(now: number, own: Partial<BatchContext> = {}): Batc
   return { now, usedShare: 0, sources: SOURCES, rules: RULES, keyHorizon, liveStatuses, logger: silentLogger, ...own };
 }
 
-/** Takes these over, so many seconds after the start. */
 export async function takeBatch(
   query: Scope,
   batch: readonly Translated[],

@@ -22,7 +22,6 @@ const TASKS = [
   'Dutch shop',
 ];
 
-/** Pull requests of the busy workspace. */
 const PULLS = 300;
 /** The guard holds creations above this number. */
 const PASSED = 150;

@@ -14,7 +14,6 @@ export async function waits(query: Scope, entity: string, row: Partial<OutboxRow
   if (Object.keys(others).length > 0) await updateChange(query, entity, others);
 }
 
-/** Adds a waiting change of an entity that has this row. */
 export async function differs(query: Scope, row: EntityRow, change: Partial<OutboxRow> = {}): Promise<void> {
   await saveEntity(query, row);
   await waits(query, row.entity, { kind: row.kind, ...change });

@@ -30,7 +30,6 @@ export const removal = of(LINK, 'link', { known: '{"url":"u"}', remote_id: 'w1' 
 export const newTask = of(TASK, 'task', { desired: '{"a":1}' });
 export const attachment = of(DOCUMENT, 'document', { desired: '{}', known: '{"taskId":null}' });
 
-/** Claims the next change. */
 export async function take(query: Scope): Promise<PreparedRequest> {
   const prepared = await prepareNext(query, { now: SENT_AT, onlyReads: false });
   if (!prepared) throw new Error('nothing is to be sent');
@@ -45,14 +44,12 @@ export async function inFlight(row: EntityRow, change: Partial<OutboxRow> = {}) 
   return { store, query: store.query, prepared: await take(store.query) };
 }
 
-/** Claims a read of this entity. */
 export async function readInFlight(entity: string, change: Partial<OutboxRow> = {}) {
   const store = await openTestStore();
   await waits(store.query, entity, { kind: 'read', ...change });
   return { store, query: store.query, prepared: await take(store.query) };
 }
 
-/** Changes the desired state of an entity while its request is in flight. */
 export async function changeMeanwhile(query: Scope, row: EntityRow, at: number): Promise<void> {
   await saveEntity(query, row);
   const { entity, kind } = row;
@@ -65,7 +62,6 @@ export const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
 export const LOST = failed('outcome_unknown');
 export const UNREACHABLE = failed('unreachable');
 export const LIMITED = failed('rate_limited', 429, 'rate_limited');
-/** The error of an answer with 507 and the `errorCode` `storage_full`. */
 export const FULL = failed('workspace_full', 507, 'storage_full');
 export const REFUSED = failed('refused', 422, 'validation_failed');
 export const ABSENT = failed('not_found', 404, 'not_found');

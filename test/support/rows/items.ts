@@ -18,7 +18,6 @@ export function pull(fields: Partial<PullRequest> = {}): PullRequest {
   return { ...bare(1_000), title: 'A change', headBranch: 'feature', baseBranch: 'main', state: 'open', ...fields };
 }
 
-/** A pull request that carries these fields and no others. */
 export function bare(updatedAt: number, fields: Partial<PullRequest> = {}): PullRequest {
   return { ...PULL_IDENTITY, updatedAt, ...fields };
 }

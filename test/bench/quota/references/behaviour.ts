@@ -17,13 +17,11 @@ export interface Behaviour {
   readonly concentration: number;
   /** Every so many pull requests one is a machine's dependency update; 0: none. */
   readonly dependencyEvery: number;
-  /** Hours at which these are opened. */
   readonly dependencyHours: readonly number[];
   /** Labels that machines set within seconds of the opening. */
   readonly openingLabels: Range;
   readonly reviewers: Range;
   readonly reviews: Range;
-  /** Part that has its text edited. */
   readonly edited: number;
   readonly drafts: number;
   /** Seconds between the clicks of a person who clicks on. */

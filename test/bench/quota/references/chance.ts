@@ -1,32 +1,22 @@
 import { hash } from 'node:crypto';
 import type { Random } from '../../../../src/platform/lib/clock.ts';
 
-/** Seeded chance: the same seed gives the same numbers on every machine. */
-export interface Chance {
-  /** Uniform in [0, 1). */
-  float(): number;
-  between(low: number, high: number): number;
-  /** A whole number, both ends included. */
-  whole(low: number, high: number): number;
-  happens(probability: number): boolean;
-  lognormal(median: number, sigma: number): number;
-  exponential(mean: number): number;
-  /** Failures before the first success, with this mean. */
-  geometric(mean: number): number;
-}
+export type Chance = ReturnType<typeof createChance>;
 
-export function createChance(seed: number): Chance {
+/** Seeded chance: the same seed gives the same numbers on every machine. */
+export function createChance(seed: number) {
   const float = mulberry32(seed);
   // 1 - float() lies in (0, 1]: its logarithm is finite.
   const normal = () => Math.sqrt(-2 * Math.log(1 - float())) * Math.cos(2 * Math.PI * float());
   return {
     float,
-    between: (low, high) => low + (high - low) * float(),
-    whole: (low, high) => low + Math.floor((high - low + 1) * float()),
-    happens: (probability) => float() < probability,
-    lognormal: (median, sigma) => median * Math.exp(sigma * normal()),
-    exponential: (mean) => -mean * Math.log(1 - float()),
-    geometric: (mean) => Math.floor(Math.log(1 - float()) / Math.log(mean / (mean + 1))),
+    between: (low: number, high: number) => low + (high - low) * float(),
+    whole: (low: number, high: number) => low + Math.floor((high - low + 1) * float()),
+    happens: (probability: number) => float() < probability,
+    lognormal: (median: number, sigma: number) => median * Math.exp(sigma * normal()),
+    exponential: (mean: number) => -mean * Math.log(1 - float()),
+    /** Failures before the first success, with this mean. */
+    geometric: (mean: number) => Math.floor(Math.log(1 - float()) / Math.log(mean / (mean + 1))),
   };
 }
 
@@ -59,13 +49,10 @@ export function randomOf(chance: Chance): Random {
     bytes,
     uuid() {
       const digits = bytes(16).toString('hex');
-      return [
-        digits.slice(0, 8),
-        digits.slice(8, 12),
-        `4${digits.slice(13, 16)}`,
-        `a${digits.slice(17, 20)}`,
-        digits.slice(20),
-      ].join('-');
+      const [first, second, third, fourth, last] = [[0, 8], [8, 12], [13, 16], [17, 20], [20]].map((part) =>
+        digits.slice(...part),
+      );
+      return `${first}-${second}-4${third}-a${fourth}-${last}`;
     },
   };
 }

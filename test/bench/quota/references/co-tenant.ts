@@ -36,28 +36,22 @@ function inSteps(manner: Manner, chance: Chance, length: number): number[] {
 
 /** @param count requests in each long window */
 function withinStep(manner: Manner, chance: Chance, from: number, to: number, count: number): number[] {
-  if (manner === 'bursts') return burstsOf(from, to, Math.round(count));
+  if (manner === 'bursts') return regular(Math.ceil(from / WINDOW) * WINDOW, WINDOW, Math.round(count), to);
   return manner === 'paced' ? paced(from, to, count) : poisson(chance, from, to, count);
 }
 
 function paced(from: number, to: number, count: number): number[] {
-  const wishes: number[] = [];
-  const gap = WINDOW / Math.max(count, 0.1);
-  for (let at = from + gap; at < to; at += gap) wishes.push(at);
-  return wishes;
+  return spaced(from, to, count, (gap) => gap);
 }
 
 function poisson(chance: Chance, from: number, to: number, count: number): number[] {
-  const wishes: number[] = [];
-  const gap = WINDOW / Math.max(count, 0.1);
-  for (let at = from + chance.exponential(gap); at < to; at += chance.exponential(gap)) wishes.push(at);
-  return wishes;
+  return spaced(from, to, count, chance.exponential);
 }
 
-/** All at once, every quarter of an hour. */
-function burstsOf(from: number, to: number, count: number): number[] {
+function spaced(from: number, to: number, count: number, next: (gap: number) => number): number[] {
   const wishes: number[] = [];
-  for (let at = Math.ceil(from / WINDOW) * WINDOW; at < to; at += WINDOW) wishes.push(...atOnce(at, count));
+  const gap = WINDOW / Math.max(count, 0.1);
+  for (let at = from + next(gap); at < to; at += next(gap)) wishes.push(at);
   return wishes;
 }
 
@@ -68,7 +62,6 @@ const OTHERS: Readonly<Record<(typeof HELD_OUT_MANNERS)[number], (chance: Chance
     return regular(chance.between(0, period), period, chance.whole(10, 60), length);
   },
 
-  /** On and off in turns. */
   turns(chance, length) {
     const wishes: number[] = [];
     for (let at = 0; at < length; ) {
@@ -103,15 +96,10 @@ const OTHERS: Readonly<Record<(typeof HELD_OUT_MANNERS)[number], (chance: Chance
   },
 };
 
-/** So many at once in each period. */
 export function regular(first: number, period: number, count: number, length: number): number[] {
   const wishes: number[] = [];
-  for (let at = first; at < length; at += period) wishes.push(...atOnce(at, count));
+  for (let at = first; at < length; at += period) for (let each = 0; each < count; each++) wishes.push(at);
   return wishes;
-}
-
-function atOnce(at: number, count: number): number[] {
-  return Array.from({ length: count }, () => at);
 }
 
 /** Seconds that a request takes. */
@@ -124,19 +112,15 @@ export interface Wait {
   readonly refused: number;
 }
 
-interface World {
-  readonly gate: Gate;
-  readonly clock: TravellingClock;
-  /** Filled as requests are let in. */
-  readonly waits: Wait[];
-}
-
 /**
  * Another user of the workspace: one request at a time; refused, it waits as long as it is told and asks again.
  *
  * @param wishes when it wants to send, seconds, ascending
  */
-export async function sendAll(wishes: readonly number[], { gate, clock, waits }: World): Promise<void> {
+export async function sendAll(
+  wishes: readonly number[],
+  { gate, clock, waits }: { readonly gate: Gate; readonly clock: TravellingClock; readonly waits: Wait[] },
+): Promise<void> {
   const seconds = () => clock.elapsed() / 1_000;
   for (const wish of wishes) {
     await sleep(clock, Math.max(0, wish - seconds()) * 1_000);

@@ -47,7 +47,6 @@ interface Act {
   change(fields: Fields): Partial<Fields>;
 }
 
-/** One pull request to be told. */
 interface Life {
   readonly chance: Chance;
   readonly behaviour: Behaviour;
@@ -188,7 +187,6 @@ function removeOneLabel(at: number): Act {
   return { at, event: 'unlabeled', change: ({ labels }) => ({ labels: labels.slice(1) }) };
 }
 
-/** Moments of a person who clicks on. */
 function burst({ chance, behaviour }: Omit<Life, 'number'>, first: number, count: number): number[] {
   const moments: number[] = [];
   for (let at = first; moments.length < count; at += chance.between(...behaviour.clicks)) moments.push(at);
@@ -283,7 +281,6 @@ function activityTime(at: number): number {
   return (PASSED[hour] as number) + ((24 * (ACTIVITY[hour] as number)) / TOTAL) * (at / HOUR - hour);
 }
 
-/** Minutes of activity as hours of it. */
 function hours(minutes: number): number {
   return minutes / 60;
 }

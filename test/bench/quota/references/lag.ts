@@ -1,7 +1,6 @@
 import { byItem, type Event } from './trace.ts';
 import { createGate, WINDOWS, type Window } from './windows.ts';
 
-/** A write that the server let in. Seconds. */
 export interface Write {
   readonly item: string;
   readonly start: number;
@@ -104,7 +103,6 @@ function fewestOfItem(events: readonly Event[], longest: number): number {
   for (let written = states.length - 1; written >= 0; written--) fewest[written] = fewestAfter(written);
   return fewest[0] as number;
 
-  /** The state of index `written` is known and present; what do the events after it cost? */
   function fewestAfter(written: number): number {
     const known = states[written];
     const stale = states.findIndex((state, index) => index > written && state !== known);

@@ -44,7 +44,6 @@ export function eventsOf(lines: readonly Line[]): Event[] {
   });
 }
 
-/** The lines, unchanged. */
 export function eventLines(lines: readonly Line[]): Line[] {
   const newest = new Map<string, { updated: number; state: string }>();
   return lines.filter(({ item, fields, updated }) => {
@@ -60,7 +59,6 @@ function mirroredState(fields: Fields): string {
   return JSON.stringify({ ...fields, head: undefined });
 }
 
-/** Events by their item, each in order of time. */
 export function byItem<Entry extends { readonly item: string }>(entries: readonly Entry[]): Map<string, Entry[]> {
   return Map.groupBy(entries, ({ item }) => item);
 }

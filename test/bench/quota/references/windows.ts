@@ -10,27 +10,23 @@ export const WINDOWS: readonly Window[] = [
   { cap: 40, length: 60 },
 ];
 
-/** The accepted arrivals, ascending. Refused requests do not count. */
-export interface Gate {
-  readonly accepted: readonly number[];
-  /**
-   * A request arrives at `now`, not earlier than any before it.
-   *
-   * @returns undefined where it is let in, else the whole seconds until there is room
-   */
-  arrive(now: number): number | undefined;
-  /** The first moment, at or after `now`, at which a request would be let in. */
-  opensAt(now: number): number;
-}
+export type Gate = ReturnType<typeof createGate>;
 
-export function createGate(windows: readonly Window[] = WINDOWS): Gate {
+export function createGate(windows: readonly Window[] = WINDOWS) {
   const accepted: number[] = [];
   const opensAt = (now: number) =>
     Math.max(now, ...windows.map(({ cap, length }) => (accepted.at(-cap) ?? Number.NEGATIVE_INFINITY) + length));
   return {
-    accepted,
+    /** The accepted arrivals, ascending. Refused requests do not count. */
+    accepted: accepted as readonly number[],
+    /** The first moment, at or after `now`, at which a request would be let in. */
     opensAt,
-    arrive(now) {
+    /**
+     * A request arrives at `now`, not earlier than any before it.
+     *
+     * @returns undefined where it is let in, else the whole seconds until there is room
+     */
+    arrive(now: number): number | undefined {
       const opens = opensAt(now);
       if (opens > now) return Math.max(1, Math.ceil(opens - now));
       accepted.push(now);
@@ -95,7 +91,6 @@ export function available(others: readonly number[], length: number, windows: re
   return shortestPath(edges, length);
 }
 
-/** Arrivals before each whole second. */
 function countsBefore(arrivals: readonly number[], length: number): number[] {
   const counts = Array.from({ length: length + 1 }, () => 0);
   for (const at of arrivals) {

@@ -27,7 +27,6 @@ export const htmlRefusals = onRefusal(({ status, headers }) => ({
 
 export const messageOnly = onRefusal((reply) => ({ ...reply, body: { message: (reply.body as ErrorObject).message } }));
 
-/** Answers one status where the reference service answers another. */
 export const otherStatus = (from: number, to: number, errorCode: string) =>
   onRefusal((reply) => (reply.status === from ? refusal(to, errorCode, (reply.body as ErrorObject).message) : reply));
 
@@ -85,7 +84,6 @@ function conditional(etagOf: ((body: unknown) => string) | undefined): () => Beh
   });
 }
 
-/** ETags of the body as this server shows it. */
 export const ownEtags = conditional((body) => `"${hash('sha1', JSON.stringify(body), 'base64url')}"`);
 export const noEtags = conditional(undefined);
 export const constantEtag = conditional(() => '"constant"');

@@ -28,6 +28,7 @@ const WEBHOOKS = 'specification 6: "Event kinds, payload shapes, delivery and si
 const CONDITIONAL = 'specification: nothing about ETag or If-None-Match';
 const VERSION = 'specification 9: "Behaviour when the header is omitted, and other version values: not shown"';
 const UPDATES = 'specification 4: the table of endpoints has no update of a task';
+const SINGLE = 'specification 4: the table of endpoints has no single task';
 const PUBLIC_TASKS = 'public documentation, Tasks';
 
 /**
@@ -94,8 +95,8 @@ export const DIMENSIONS = {
     '400 without provider': { leftOpenBy: PULLS, make: pulls.wantingProvider },
   },
   'single task route': {
-    there: { leftOpenBy: 'specification 4: the table of endpoints has no single task' },
-    none: { leftOpenBy: 'specification 4: the table of endpoints has no single task', make: tasks.noSingleTask },
+    there: { leftOpenBy: SINGLE },
+    none: { leftOpenBy: SINGLE, make: tasks.noSingleTask },
   },
   'task updates': {
     'PUT of changed fields': { leftOpenBy: UPDATES },
@@ -191,7 +192,6 @@ export function eachOnce(): readonly Behaviours[] {
   return [...servers, { 'version header': otherName } as Behaviours];
 }
 
-/** The table as rows, in its order. */
 export function tableOfDimensions(): readonly { dimension: string; value: string; leftOpenBy: string }[] {
   return Object.entries(DIMENSIONS).flatMap(([dimension, values]) =>
     namesOf(values).map((value) => ({

@@ -59,7 +59,6 @@ export const EXCEPTIONS_OF_PAIRS: readonly (Exception & { readonly without: Dime
   },
 ];
 
-/** Features that may stop at this server. */
 export function exceptionsOf(behaviours: Behaviours): readonly Exception[] {
   const own = EXCEPTIONS.filter(({ dimension, value }) => behaviours[dimension] === value);
   const ofPairs = EXCEPTIONS_OF_PAIRS.filter(

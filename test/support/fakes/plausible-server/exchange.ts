@@ -4,10 +4,8 @@ import type { Seen } from './seen.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** A request to the workspace API. */
 export interface Call {
   readonly route: RouteName;
-  /** Ids of the path, without the workspace's. */
   readonly ids: Readonly<Record<string, string>>;
   readonly method: string;
   /** Below the base address, without the query. */
@@ -20,7 +18,6 @@ export interface Call {
 
 export interface Reply {
   readonly status: number;
-  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** A JSON value; undefined: no body. A string goes out as it is. */
   readonly body?: unknown;
@@ -28,13 +25,11 @@ export interface Reply {
 
 export type Answering = (call: Call) => Promise<Reply>;
 
-/** A webhook on its way to a subscriber. */
 export interface Webhook {
   readonly headers: Readonly<Record<string, string>>;
   readonly event: { readonly type: string; readonly data: Fields } & Fields;
 }
 
-/** Resolves with the status of the subscriber's answer. */
 export type Delivering = (webhook: Webhook) => Promise<number>;
 
 /** Context of a behaviour; each server makes its own behaviours, which may keep state. */
@@ -43,11 +38,8 @@ export interface Site {
   readonly seen: Seen;
 }
 
-/** How a server differs from the reference service in one dimension. */
 export interface Behaviour {
-  /** Shows a task in answers and events. */
   readonly showTask?: (task: Fields) => Fields;
-  /** Shows a work-item link in answers and events. */
   readonly showLink?: (link: Fields) => Fields;
   /** Answers a request, by changing it, by asking `next`, or by itself. */
   readonly answer?: (call: Call, next: Answering) => Promise<Reply>;

@@ -1,7 +1,6 @@
 import { type Behaviour, isSuccess, type Reply, refusal } from './exchange.ts';
 import { copyOfUrl, shownUrl } from './seen.ts';
 
-/** Changes the answer to a link that was added, or that was there already. */
 function onAdded(change: (reply: Reply) => Reply): Behaviour {
   return {
     async answer(call, next) {

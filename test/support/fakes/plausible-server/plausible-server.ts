@@ -95,7 +95,6 @@ export function plausibleServer({ clock, behaviours = {}, loses }: PlausibleServ
   };
 }
 
-/** The reference service's own value. */
 function defaultOf(dimension: Dimension): string {
   return Object.keys(DIMENSIONS[dimension]).find((name) => !/^\d+$/.test(name))!;
 }
@@ -161,7 +160,6 @@ function readReply({ status, headers, body }: HttpAnswer): Reply {
   return { status, headers: others, ...(body.length > 0 && { body: readText(body.toString()) }) };
 }
 
-/** JSON, or the text itself. */
 function readText(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -29,12 +29,10 @@ export function openingPullRequests({ seen }: Site): Behaviour {
   };
 }
 
-/** Answers all routes of pull requests by itself. */
 export function refusingPullRequests(reply: Reply) {
   return (): Behaviour => ({ answer: async (call, next) => (ROUTES.has(call.route) ? reply : next(call)) });
 }
 
-/** A read must name the provider. */
 export const wantingProvider = (): Behaviour => ({
   async answer(call, next) {
     const isRead = call.route === 'listPullRequests' || call.route === 'listPullRequestRecords';

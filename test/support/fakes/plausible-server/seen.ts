@@ -1,29 +1,19 @@
 import { type Call, type Fields, isCreation, isSuccess, type Reply } from './exchange.ts';
 
-/** Requests and effects of a server. A lost answer counts too, unless `Faults` of the service itself lost it. */
-export interface Seen {
-  /** Requests by name of the route. */
-  readonly requests: Map<string, number>;
-  /** Answers of 4xx, by route and status: `listTasks 429`. */
-  readonly refusals: Map<string, number>;
-  /** Titles of the pull requests that were opened at a provider. */
-  readonly opened: string[];
-  /** Created tasks, by source and title as the client sent them: `["<source>","<title>"]`. */
-  readonly creations: Map<string, number>;
-  /** Present links, by task and address: `<taskId> <url>`. */
-  readonly links: Map<string, number>;
-  /** Webhooks that the subscriber accepted, by type. */
-  readonly webhooks: Map<string, number>;
-}
+export type Seen = ReturnType<typeof createSeen>;
 
-export function createSeen(): Seen {
+/** Requests and effects of a server. A lost answer counts too, unless `Faults` of the service itself lost it. */
+export function createSeen() {
   return {
-    requests: new Map(),
-    refusals: new Map(),
-    opened: [],
-    creations: new Map(),
-    links: new Map(),
-    webhooks: new Map(),
+    requests: new Map<string, number>(),
+    /** Answers of 4xx, by route and status: `listTasks 429`. */
+    refusals: new Map<string, number>(),
+    opened: [] as string[],
+    /** Created tasks, by source and title as the client sent them: `["<source>","<title>"]`. */
+    creations: new Map<string, number>(),
+    /** Present links, by task and address: `<taskId> <url>`. */
+    links: new Map<string, number>(),
+    webhooks: new Map<string, number>(),
   };
 }
 
@@ -33,7 +23,6 @@ export function count(counts: Map<string, number>, name: string, by = 1): void {
   else counts.set(name, sum);
 }
 
-/** Tasks and links of which there are several. */
 export function doubled({ creations, links }: Seen): string[] {
   return [...creations, ...links].filter(([, number]) => number > 1).map(([name]) => name);
 }
@@ -46,7 +35,6 @@ export function sawReply(seen: Seen, { route }: Call, { status }: Reply): void {
   if (status >= 400 && status < 500) count(seen.refusals, `${route} ${status}`);
 }
 
-/** Counts what the reference service carried out. */
 export function effectCounter(seen: Seen) {
   const urls = new Map<string, string>();
   return {

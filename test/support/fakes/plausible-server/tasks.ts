@@ -76,7 +76,6 @@ export const pagedTasks = (): Behaviour => ({
   },
 });
 
-/** All pages of the reference service as one. */
 async function everyTask(call: Call, next: (call: Call) => Promise<Reply>): Promise<Reply> {
   const tasks: Fields[] = [];
   let query = call.query;
@@ -123,12 +122,10 @@ export const withoutSource = (): Behaviour => ({ showTask: (task) => without(tas
 
 export const constantSource = (): Behaviour => ({ showTask: (task) => ({ ...task, source: 'api' }) });
 
-/** Changes the body of a creation before the service sees it. */
 function onCreation(change: (body: Fields) => Fields): Behaviour {
   return { answer: (call, next) => next(isCreation(call) ? { ...call, body: change(call.body) } : call) };
 }
 
-/** Refuses a creation that has one of these fields. */
 export function refusing(...names: readonly string[]) {
   return (): Behaviour => ({
     async answer(call, next) {
@@ -156,7 +153,6 @@ const TITLE = 80;
 export const trimmedTitle = (): Behaviour =>
   onCreation((body) => ({ ...body, title: String(body['title']).replace(/\s+/g, ' ').trim().slice(0, TITLE).trim() }));
 
-/** Answers a creation that succeeded. */
 export function creationAnswer(status: number, hasBody: boolean) {
   return (): Behaviour => ({
     async answer(call, next) {
@@ -186,7 +182,6 @@ export const wholeUpdates = (): Behaviour => ({
   },
 });
 
-/** Serves updates of tasks by these methods only. */
 export function updatesBy(...methods: readonly string[]) {
   return (): Behaviour => ({
     async answer(call, next) {

@@ -26,7 +26,6 @@ export interface Victim {
   readonly profile: ConnectorProfile;
   readonly connector: Connector<unknown>;
   readonly options: unknown;
-  /** The id of the one repository, project or team that the connection follows. */
   readonly home: string;
   readonly samples: readonly Sample[];
 }
@@ -53,7 +52,6 @@ function victimOf(profile: ConnectorProfile): Victim {
   return { id, profile, connector, options, home, samples: id === 'github' ? [...samples, ...published()] : samples };
 }
 
-/** Where the object of the captured fetch is. */
 function homeOf(connector: Connector<unknown>, options: unknown, samples: readonly Sample[]): string {
   const fetched = samples.find(({ name }) => name.endsWith('.get')) as Sample;
   const found = connector.translate(deliveryOf(fetched), options);
@@ -96,7 +94,6 @@ export function deliveryOf({ source, event, payload }: Sample, body = bytesOf(pa
   return { source, event, body } satisfies Pick<Delivery, 'source' | 'event' | 'body'>;
 }
 
-/** Result of a delivery, as text that can be compared. */
 export function outcomeOf(
   { connector, options }: Victim,
   delivery: Pick<Delivery, 'source' | 'event' | 'body'>,

@@ -27,12 +27,7 @@ export const HOSTILE_TEXTS: readonly string[] = [
   '1/../../user',
   '1%2f..%2fadmin',
   '1?x=1#y',
-  '..',
-  '.',
-  '%00',
-  '__proto__',
-  'constructor',
-  'toString',
+  ...words('.. . %00 __proto__ constructor toString'),
 ];
 
 export const HOSTILE_ADDRESSES: readonly string[] = [
@@ -56,53 +51,23 @@ export const HOSTILE_ADDRESSES: readonly string[] = [
 ];
 
 export const HOSTILE_TIMES: readonly string[] = [
-  '0000-01-01T00:00:00Z',
-  '0000-01-01T00:00:00+23:59',
-  '0001-01-01T00:00:00Z',
-  '1969-12-31T23:59:59Z',
-  '1970-01-01T00:00:00Z',
-  '9999-12-31T23:59:59Z',
-  '9999-12-31T23:59:59-23:59',
-  '+275760-09-13T00:00:00Z',
-  '2026-02-30T00:00:00Z',
-  '2026-03-02T24:00:00Z',
-  '2026-03-02T08:00:60Z',
-  '2026-03-02T08:00:00.123456789123+14:00',
-  '2026-03-02T08:00Z',
-  '2026-03-02 08:00:00 UTC',
-  '2026-03-02',
-  'yesterday',
+  ...words('0000-01-01T00:00:00Z 0000-01-01T00:00:00+23:59 0001-01-01T00:00:00Z 1969-12-31T23:59:59Z'),
+  ...words('1970-01-01T00:00:00Z 9999-12-31T23:59:59Z 9999-12-31T23:59:59-23:59 +275760-09-13T00:00:00Z'),
+  ...words('2026-02-30T00:00:00Z 2026-03-02T24:00:00Z 2026-03-02T08:00:60Z'),
+  ...words('2026-03-02T08:00:00.123456789123+14:00 2026-03-02T08:00Z'),
+  ...['2026-03-02 08:00:00 UTC', ...words('2026-03-02 yesterday')],
 ];
 
 /** Ids and words that mean something, of other things than those in question. */
 const NEIGHBOURS: readonly string[] = [
-  'acme/other',
-  'ACME/API',
-  'other/secret',
-  'open',
-  'closed',
-  'merged',
-  'declined',
-  'done',
-  'in_progress',
-  'deleted',
-  'transferred',
-  'issue',
-  'merge_request',
-  'opened',
-  'reopened',
-  'unresolved',
-  'resolved',
-  'DECLINED',
-  '00000000-0000-0000-0000-000000000000',
-  '{00000000-0000-0000-0000-000000000000}',
-  'WEB-1',
-  'ENG-999999999999999999',
+  ...words('acme/other ACME/API other/secret open closed merged declined done in_progress deleted transferred issue'),
+  ...words('merge_request opened reopened unresolved resolved DECLINED 00000000-0000-0000-0000-000000000000'),
+  ...words('{00000000-0000-0000-0000-000000000000} WEB-1 ENG-999999999999999999'),
 ];
 
 const NUMBERS: readonly string[] = [
-  ...['0', '-0', '-1', '1', '1.5', '70101', '4294967296', '9007199254740991', '9007199254740993', '8640000000000001'],
-  ...['-8640000000000001', '1e300', '1e999', '-1e999', '123456789012345678901234567890', '5e-324', '253402300800000'],
+  ...words('0 -0 -1 1 1.5 70101 4294967296 9007199254740991 9007199254740993 8640000000000001 -8640000000000001'),
+  ...words('1e300 1e999 -1e999 123456789012345678901234567890 5e-324 253402300800000'),
 ];
 
 const OTHERS: readonly string[] = [
@@ -113,25 +78,12 @@ const OTHERS: readonly string[] = [
 ];
 
 /** No JSON at all. */
-const BROKEN: readonly string[] = [
-  'NaN',
-  'Infinity',
-  'undefined',
-  "'x'",
-  '01',
-  '"\u0001"',
-  '"\\x"',
-  '{a:1}',
-  '[1,]',
-  '',
-];
+const BROKEN: readonly string[] = [...words(`NaN Infinity undefined 'x' 01 "\u0001" "\\x" {a:1} [1,]`), ''];
 
 const nested = (open: string, close: string, depth: number) => `${open.repeat(depth)}${close.repeat(depth)}`;
 const DEEP: readonly string[] = [
-  nested('[', ']', 30),
-  nested('[', ']', 100),
-  `${'{"a":'.repeat(40)}1${'}'.repeat(40)}`,
-  nested('[', ']', 50_000),
+  ...[30, 100].map((depth) => nested('[', ']', depth)),
+  ...[`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`, nested('[', ']', 50_000)],
 ];
 
 /** Lengths around the limits that something has; the longest is more than is read of any text. */
@@ -139,6 +91,11 @@ const LENGTHS = [255, 256, 1_025, 2_049, 200_001, 300_000];
 const LONG: readonly string[] = LENGTHS.flatMap((length) =>
   ['x', '😀', 'a '].map((sign) => sign.repeat(length / sign.length)),
 );
+
+/** The words of a text. */
+function words(text: string): string[] {
+  return text.split(' ');
+}
 
 const asJson = (texts: readonly string[]) => texts.map((text) => JSON.stringify(text));
 

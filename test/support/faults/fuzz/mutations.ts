@@ -2,17 +2,6 @@ import fc from 'fast-check';
 import { KEYS, REPLACEMENTS } from './hostile.ts';
 import { changedAt, jsonOf, type Place, partAt, placesOf, splicedAt, type Tree } from './json-tree.ts';
 
-/** One change of a payload. Numbers are taken modulo what there is to choose from, so that each fits any payload. */
-type Mutation =
-  | { readonly does: 'replace'; readonly where: number; readonly json: string }
-  | { readonly does: 'drop'; readonly where: number }
-  | { readonly does: 'rename'; readonly where: number; readonly key: string }
-  | { readonly does: 'repeat'; readonly where: number; readonly json: string }
-  | { readonly does: 'add'; readonly where: number; readonly key: string; readonly json: string }
-  /** A copy of another part of the same payload takes the place. */
-  | { readonly does: 'copy'; readonly where: number; readonly from: number }
-  | { readonly does: 'multiply'; readonly where: number; readonly times: number };
-
 const json: fc.Arbitrary<string> = fc.oneof(
   ...REPLACEMENTS.map(({ weight, jsons }) => ({ weight, arbitrary: fc.constantFrom(...jsons) })),
   { weight: 2, arbitrary: fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.stringify(value)) },
@@ -22,17 +11,20 @@ const where = fc.nat();
 const key = fc.constantFrom(...KEYS);
 const is = <const Name extends string>(does: Name) => fc.constant(does);
 
-const mutation: fc.Arbitrary<Mutation> = fc.oneof(
+/** One change of a payload. Numbers are taken modulo what there is to choose from, so that each fits any payload. */
+const mutation = fc.oneof(
   { weight: 10, arbitrary: fc.record({ does: is('replace'), where, json }) },
   { weight: 3, arbitrary: fc.record({ does: is('drop'), where }) },
   { weight: 1, arbitrary: fc.record({ does: is('rename'), where, key }) },
   { weight: 2, arbitrary: fc.record({ does: is('repeat'), where, json }) },
   { weight: 2, arbitrary: fc.record({ does: is('add'), where, key, json }) },
+  // A copy of another part of the same payload takes the place.
   { weight: 3, arbitrary: fc.record({ does: is('copy'), where, from: where }) },
   { weight: 1, arbitrary: fc.record({ does: is('multiply'), where, times: fc.constantFrom(2, 3, 101, 1_001) }) },
 );
 
-/** One to four changes. */
+type Mutation = ArbitraryValue<typeof mutation>;
+
 export const mutations: fc.Arbitrary<readonly Mutation[]> = fc.array(mutation, { minLength: 1, maxLength: 4 });
 
 const asTree = (text: string): Tree => ({ kind: 'text', json: text });
@@ -56,18 +48,13 @@ function applied(tree: Tree, change: Mutation, place: Place): Tree {
       return splicedAt(tree, place, (_, value) => ({ kind: 'object', pairs: [[change.key, value]] }));
     case 'repeat':
       return splicedAt(tree, place, (name, value) => {
-        return {
-          kind: 'object',
-          pairs: [
-            [name, value],
-            [name, asTree(change.json)],
-          ],
-        };
+        const copy = [name, asTree(change.json)] as const;
+        return { kind: 'object', pairs: [[name, value], copy] };
       });
     case 'add':
-      return changedAt(tree, place, (at) => {
-        return at.kind === 'object' ? { ...at, pairs: [...at.pairs, [change.key, asTree(change.json)]] } : at;
-      });
+      return changedAt(tree, place, (at) =>
+        at.kind === 'object' ? { ...at, pairs: [...at.pairs, [change.key, asTree(change.json)]] } : at,
+      );
     case 'copy': {
       const others = placesOf(tree);
       const part = partAt(tree, others[change.from % others.length] ?? []);
@@ -80,18 +67,11 @@ function applied(tree: Tree, change: Mutation, place: Place): Tree {
   }
 }
 
-/** Damage of the bytes, in addition. */
-type Damage =
-  | { readonly does: 'nothing' }
-  | { readonly does: 'truncate'; readonly at: number }
-  | { readonly does: 'insert'; readonly at: number; readonly hex: string }
-  | { readonly does: 'flip'; readonly at: number; readonly by: number }
-  | { readonly does: 'encode'; readonly as: 'utf16le' | 'latin1' };
-
 /** Bytes that are no UTF-8, overlong, halves of pairs, marks and zeros. */
 const BYTES = ['ff', 'c080', 'eda080', 'f4908080', 'efbbbf', '00', '0a', '5b', '7d', '22'];
 
-export const damage: fc.Arbitrary<Damage> = fc.oneof(
+/** Damage of the bytes, in addition. */
+export const damage = fc.oneof(
   { weight: 16, arbitrary: fc.constant({ does: 'nothing' } as const) },
   { weight: 1, arbitrary: fc.record({ does: is('truncate'), at: where }) },
   { weight: 1, arbitrary: fc.record({ does: is('insert'), at: where, hex: fc.constantFrom(...BYTES) }) },
@@ -101,6 +81,9 @@ export const damage: fc.Arbitrary<Damage> = fc.oneof(
     arbitrary: fc.record({ does: is('encode'), as: fc.constantFrom('utf16le' as const, 'latin1' as const) }),
   },
 );
+
+type Damage = ArbitraryValue<typeof damage>;
+type ArbitraryValue<Given> = Given extends fc.Arbitrary<infer Value> ? Value : never;
 
 export function bytesOf(tree: Tree, harm: Damage): Buffer {
   const text = jsonOf(tree);

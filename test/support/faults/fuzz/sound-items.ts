@@ -66,7 +66,6 @@ function isStorable(value: unknown): boolean {
 /** A branch that has a longer name than the workspace takes is refused there, and people are told; nothing else may be. */
 const TOO_LONG = /^(?:head|base)Branch$/;
 
-/** Reasons for which the workspace would refuse the item. */
 function refusedBy(item: Item, vendor: Victim['connector']): string[] {
   const bodies = [
     { route: ROUTES.addWorkItem, body: desiredLink(item) },

@@ -4,26 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { stringify } from 'yaml';
-import type { Quota } from '../../../../src/reference-service/http/quota-log.ts';
 import { SPECIFIED_QUOTA } from '../../fakes/workspace-service.ts';
+import { listenLocally } from '../../harness/listen.ts';
 import type { Running } from '../../harness/processes.ts';
 import { type PostgresOptions, type PostgresServer, startPostgres } from '../postgres-server.ts';
-import { type CountedService, type CountedWorkspace, startCountedService } from './counted-service.ts';
+import { type CountedWorkspace, startCountedService } from './counted-service.ts';
 import { type Replica, startReplica, until } from './replica.ts';
 
 /** The network between a process and its server, which a test cuts and mends. */
-export interface TcpProxy {
-  readonly port: number;
-  /** Nothing passes any more and nobody is told; what is on its way waits. New connections get no answer. */
-  cut(): void;
-  /** Lets the delayed bytes pass. */
-  mend(): void;
-  /** New connections go there; those there are end. */
-  lead(port: number): void;
-  close(): Promise<void>;
-}
-
-async function startTcpProxy(target: number): Promise<TcpProxy> {
+async function startTcpProxy(target: number) {
   const pairs = new Set<readonly [Socket, Socket]>();
   /** Accepted while the line was cut. */
   const waiting = new Set<Socket>();
@@ -54,9 +43,10 @@ async function startTcpProxy(target: number): Promise<TcpProxy> {
     near.resume();
   }
 
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = new URL(await listenLocally(server));
   return {
-    port: (server.address() as { port: number }).port,
+    port: Number(port),
+    /** Nothing passes any more and nobody is told; what is on its way waits. New connections get no answer. */
     cut() {
       isCut = true;
       for (const socket of [...pairs].flat()) socket.pause();
@@ -67,8 +57,9 @@ async function startTcpProxy(target: number): Promise<TcpProxy> {
       for (const near of waiting) join(near);
       waiting.clear();
     },
-    lead(port) {
-      to = port;
+    /** New connections go there; those there are end. */
+    lead(next: number) {
+      to = next;
       for (const socket of [...pairs].flat()) socket.destroy();
     },
     async close() {
@@ -78,62 +69,39 @@ async function startTcpProxy(target: number): Promise<TcpProxy> {
   };
 }
 
-/** Secret of the webhooks of the pull requests, and of those of the items of a desk. */
 export const SECRET = 'a webhook secret for tests only';
 
 export const SIGNING_KEY = Buffer.from('a signing key of tests alone');
+const SIGNING_SECRET = `whsec_${SIGNING_KEY.toString('base64')}`;
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** Workspaces whose quota is not what the test is about, and those with the one that is specified. */
   readonly ample: number;
   readonly specified: number;
-  /** Quota of these workspaces, in place of the specified one. */
-  readonly quota?: Quota;
-  readonly replicas?: number;
-  /** A server that is there already, or how one is to be started. */
   readonly postgres?: PostgresServer | PostgresOptions;
   /** Modules to preload in single replicas, by their number. */
   readonly preload?: Readonly<Record<number, readonly string[]>>;
 }
 
-/** Several replicas, each with a line of its own to the database, before services that count what comes. */
-export interface Cluster {
-  postgres(): PostgresServer;
-  /** All lines lead to another server from now on. */
-  follow(next: PostgresServer): void;
-  readonly workspaces: readonly CountedWorkspace[];
-  readonly replicas: readonly Replica[];
-  /** From each replica to the database, by its number. */
-  readonly lines: readonly TcpProxy[];
-  /** Another process in the place of that replica, on its data and its line. */
-  restart(number: number, preload?: readonly string[]): Promise<Replica>;
-  /** Which replica holds each workspace, by its name. Undefined: the database does not answer. */
-  holders(): Promise<ReadonlyMap<string, Replica> | undefined>;
-  /** Rows of a statement, asked of the database directly. */
-  ask<Row extends object>(sql: string): Promise<readonly Row[]>;
-  /** Processes that ended though nobody ended them, and what they said. */
-  died(): readonly string[];
-  /** Each replica holds its share of all workspaces. */
-  spread(): Promise<void>;
-  close(): Promise<void>;
-}
-
 const AMPLE_QUOTA = { requests: 100_000, window: 900_000, burst: 20_000, burstWindow: 60_000 };
 const SCHEMA = 'worksync';
 
-export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+export type Cluster = Awaited<ReturnType<typeof startCluster>>;
+
+/** Several replicas, each with a line of its own to the database, before services that count what comes. */
+export async function startCluster(options: ClusterOptions) {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-replicas-'));
   const given = options.postgres;
   let postgres = given && 'start' in given ? given : await startPostgres(given);
   const named = (kind: string, count: number) => Array.from({ length: count }, (_, index) => `${kind}-${index + 1}`);
-  const services: CountedService[] = [
+  const services = [
     await startCountedService(named('ample', options.ample), AMPLE_QUOTA),
-    await startCountedService(named('specified', options.specified), options.quota ?? SPECIFIED_QUOTA),
+    await startCountedService(named('specified', options.specified), SPECIFIED_QUOTA),
   ];
   const workspaces = services.flatMap((service) => service.workspaces);
   const config = join(folder, 'config');
   writeConfig(config, workspaces);
-  const lines: TcpProxy[] = [];
+  const lines: Awaited<ReturnType<typeof startTcpProxy>>[] = [];
   const replicas: Replica[] = [];
   const spawned: Running[] = [];
   let asking: pg.Client | undefined;
@@ -141,9 +109,10 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const start = (number: number, preload: readonly string[] = []) =>
     startReplica({
       ...{ name: `replica-${number + 1}`, folder, config, preload, onSpawn: (own: Running) => void spawned.push(own) },
-      store: `postgres://postgres@127.0.0.1:${(lines[number] as TcpProxy).port}/postgres?schema=${SCHEMA}`,
+      store: `postgres://postgres@127.0.0.1:${lines[number]?.port}/postgres?schema=${SCHEMA}`,
     });
 
+  /** Rows of a statement, asked of the database directly. */
   async function ask<Row extends object>(sql: string): Promise<readonly Row[]> {
     asking ??= await connect(postgres.address);
     const client = asking;
@@ -156,40 +125,42 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     }
   }
 
-  const cluster: Cluster = {
-    ...{ workspaces, replicas, lines, ask },
+  /** Which replica holds each workspace, by its name. Undefined: the database does not answer. */
+  async function holders(): Promise<ReadonlyMap<string, Replica> | undefined> {
+    try {
+      const rows = await ask<{ name: string; address: string }>(HOLDERS);
+      const holderAt = (address: string) =>
+        replicas.find((each) => new URL(each.address).port === new URL(address).port);
+      return new Map(rows.flatMap(({ name, address }) => ((own) => (own ? [[name, own]] : []))(holderAt(address))));
+    } catch {
+      return undefined;
+    }
+  }
+
+  const cluster = {
+    /** `lines` lead from each replica to the database, by its number. */
+    ...{ workspaces, replicas, lines, ask, holders },
     postgres: () => postgres,
-    follow(next) {
+    follow(next: PostgresServer) {
       postgres = next;
       asking = undefined;
       for (const line of lines) line.lead(next.port);
     },
-    async restart(number, preload) {
-      const next = await start(number, preload);
-      replicas[number] = next;
-      return next;
-    },
-    async holders() {
-      try {
-        const rows = await ask<{ name: string; address: string }>(HOLDERS);
-        const holderAt = (address: string) =>
-          replicas.find((each) => new URL(each.address).port === new URL(address).port);
-        return new Map(rows.flatMap(({ name, address }) => ((own) => (own ? [[name, own]] : []))(holderAt(address))));
-      } catch {
-        return undefined;
-      }
-    },
+    /** Another process in the place of that replica, on its data and its line. */
+    restart: async (number: number, preload?: readonly string[]) =>
+      void (replicas[number] = await start(number, preload)),
+    /** Processes that ended though nobody ended them, and what they said. */
     died: () =>
       replicas.filter(({ running }) => (running.child.exitCode ?? 0) !== 0).map(({ log }) => log().slice(-2_000)),
+    /** Each replica holds its share of all workspaces. */
     async spread() {
-      const alive = () => replicas.filter((replica) => replica.isAlive()).length;
-      const least = () => Math.floor(workspaces.length / alive());
       await until('the leases are spread', async () => {
-        const holders = [...((await cluster.holders())?.values() ?? [])];
-        const shares = replicas
-          .filter((each) => each.isAlive())
-          .map((each) => holders.filter((one) => one === each).length);
-        return holders.length === workspaces.length && shares.every((share) => share >= least());
+        const held = [...((await holders())?.values() ?? [])];
+        const alive = replicas.filter((each) => each.isAlive());
+        const least = Math.floor(workspaces.length / alive.length);
+        return (
+          held.length === workspaces.length && alive.every((each) => held.filter((one) => one === each).length >= least)
+        );
       });
     },
     async close() {
@@ -207,7 +178,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   };
 
   try {
-    for (let number = 0; number < (options.replicas ?? 3); number++) lines.push(await startTcpProxy(postgres.port));
+    for (let number = 0; number < 3; number++) lines.push(await startTcpProxy(postgres.port));
     replicas.push(...(await Promise.all(lines.map((_, number) => start(number, options.preload?.[number])))));
     await cluster.spread();
   } catch (error) {
@@ -229,19 +200,14 @@ async function connect(address: string): Promise<pg.Client> {
 
 function writeConfig(folder: string, workspaces: readonly CountedWorkspace[]): void {
   mkdirSync(folder, { recursive: true });
-  for (const { name, key, door, quota } of workspaces) {
+  for (const { name, key, url, quota } of workspaces) {
     const { requests, window, burst, burstWindow } = quota;
     const content = {
-      workspace: { url: door.url, apiKey: key, sweep: 'off' },
+      workspace: { url, apiKey: key, sweep: 'off' },
       quota: { requests, window: `${window}ms`, burst, burstWindow: `${burstWindow}ms`, share: 1 },
       connections: {
         github: { connector: 'github', repositories: ['acme/app'], webhookSecrets: SECRET, poll: 'off' },
-        desk: {
-          connector: 'generic',
-          system: 'desk',
-          webhookSecrets: `whsec_${SIGNING_KEY.toString('base64')}`,
-          poll: 'off',
-        },
+        desk: { connector: 'generic', system: 'desk', webhookSecrets: SIGNING_SECRET, poll: 'off' },
       },
       rules: { triage: [{ when: { connection: 'desk' }, create: 'bug' }] },
     };

@@ -1,150 +1,193 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { TTL } from '../../../../src/cluster/term.ts';
-import type { Cluster } from './cluster.ts';
-import { allMove, haveTasks, isSending, isUsedUp, takenOver } from './figures.ts';
-import type { Load } from './load.ts';
+import { fullest } from '../../../bench/quota/references/windows.ts';
+import { type Cluster, startCluster } from './cluster.ts';
+import { isAmple, subjectOf } from './counted-service.ts';
+import { createLoad, type Load } from './load.ts';
 import { type Replica, until } from './replica.ts';
 
-/** Effect of a fault on the work, milliseconds. */
-export interface Struck {
-  /** When it struck, or ended where nobody can work meanwhile. */
-  readonly since: number;
-  /** From then on until replicas that live hold all workspaces. */
-  readonly takeover: number;
-  /** From then on until something that came later has left for each workspace. */
-  readonly moving: number;
+/** Strikes three replicas under load, and ends when all three work again. */
+export type Fault = (cluster: Cluster, load: Load) => Promise<void>;
+
+/** Nine workspaces whose quota is not what a test is about, and two with the specified one. */
+export const ORDINARY = { ample: 9, specified: 2 };
+
+export function describeFaults(
+  faults: readonly (readonly [what: string, fault: Fault])[],
+  open: () => Promise<Cluster> = () => startCluster(ORDINARY),
+): void {
+  let cluster: Cluster;
+  let load: Load;
+  beforeAll(async () => {
+    // All at once, over an empty database.
+    cluster = await open();
+    load = createLoad(cluster, { senders: 3, mostSpecified: 60 });
+    load.start();
+  });
+  afterAll(() => cluster.close());
+
+  it.each(faults)('go on when %s', async (_, fault) => {
+    await fault(cluster, load);
+    expect(cluster.died()).toEqual([]);
+  });
+
+  it('have lost and doubled nothing then, and kept both windows', async () => {
+    await load.stop();
+    await expectGoodEnd(cluster, load);
+    expect(load.count().acknowledged).toBeGreaterThan(50);
+  });
 }
 
-export type Fault = (cluster: Cluster, load: Load) => Promise<Struck>;
-
-async function measured(cluster: Cluster, load: Load, since: number, from?: Replica): Promise<Struck> {
-  const [takeover, moving] = await Promise.all([takenOver(cluster, since, from), allMove(cluster, load, since)]);
-  return { since, takeover, moving };
+/** Excuses changes that are not sent by now, or of which nobody knows the outcome: each has a row of its own. */
+export async function expectGoodEnd(cluster: Cluster, load: Load): Promise<void> {
+  await until('all deliveries are taken over', async () => (await cluster.ask(PENDING)).length === 0);
+  const rows = await cluster.ask<{ name: string; entity: string }>(WAITING);
+  const waiting = new Set(rows.map(({ name, entity }) => `${name} ${entity}`));
+  for (const workspace of cluster.workspaces) {
+    const { name, titles, arrivals, quota } = workspace;
+    const found = await titles();
+    const lost = [...(load.acknowledged.get(name) ?? [])].filter(([subject, title]) => {
+      const [kind, number] = subject.split(' ');
+      const entity = kind === 'Item' ? `task:generic:desk:issue:${number}` : `pull_request:github/5001/${number}`;
+      return !found.get(subject)?.includes(title) && !waiting.has(`${name} ${entity}`);
+    });
+    const doubled = [...found.values()].filter((same) => same.length > 1);
+    const made = arrivals().filter(({ method, status }) => method === 'POST' && status === 201);
+    const twice = made.length - new Set(made.map(({ path, body }) => `${path} ${body}`)).size;
+    const refused = arrivals().filter(({ status }) => status === 429).length;
+    expect({ name, lost, doubled, twice, refused }).toEqual({ name, lost: [], doubled: [], twice: 0, refused: 0 });
+    if (isAmple(workspace)) continue;
+    const times = arrivals().map(({ at }) => at);
+    expect(fullest(times, quota.burstWindow)).toBeLessThanOrEqual(quota.burst);
+    expect(fullest(times, quota.window)).toBeLessThanOrEqual(quota.requests);
+  }
 }
 
-function replicaOf({ replicas }: Cluster, number: number): Replica {
-  return replicas[number] as Replica;
+const PENDING = `select id from worksync.inbox where state = 'pending' limit 1`;
+const WAITING = 'select w.name, o.entity from worksync.outbox o join worksync.workspaces w on w.id = o.workspace';
+
+/** Replicas that live, and are not this one, hold all workspaces; and something that came later has left for each. */
+export async function recovered(cluster: Cluster, load: Load, from?: Replica): Promise<void> {
+  await until('all workspaces are taken over', async () => {
+    const holders = [...((await cluster.holders())?.values() ?? [])];
+    return holders.length === cluster.workspaces.length && holders.every((one) => one !== from && one.isAlive());
+  });
+  const moves = cluster.workspaces.filter(isAmple).map(async (workspace) => {
+    const subject = subjectOf(await load.post(workspace));
+    const isAbout = ({ body }: { readonly body: string }) => body.includes(`"${subject},`);
+    await until(`${workspace.name} moves`, () => workspace.arrivals().some(isAbout));
+  });
+  await Promise.all(moves);
+}
+
+/** Resolves as soon as the record of a pull request is on its way from this replica: it has come, and no answer has left. */
+async function isSending({ holders, workspaces }: Cluster, replica: Replica): Promise<void> {
+  const held = await holders();
+  const own = workspaces.filter(({ name }) => held?.get(name) === replica);
+  await until(`${replica.name} sends`, () =>
+    own.some(({ arrivals }) =>
+      arrivals().some(
+        ({ method, path, body, isOver }) =>
+          method !== 'GET' && path.includes('/pull-request-records') && body !== '' && !isOver,
+      ),
+    ),
+  );
+}
+
+/** The replica of this number, while it sends. */
+async function sender(cluster: Cluster, number: number): Promise<Replica> {
+  const replica = cluster.replicas[number] as Replica;
+  await isSending(cluster, replica);
+  return replica;
+}
+
+/** The replica has ended; another process takes its place. */
+async function replaced(cluster: Cluster, load: Load, victim: Replica, preload?: readonly string[]): Promise<void> {
+  await recovered(cluster, load, victim);
+  await cluster.restart(cluster.replicas.indexOf(victim), preload);
+  await cluster.spread();
 }
 
 /** `kill -9`, while the record of a pull request is on its way. */
 export const killed: Fault = async (cluster, load) => {
-  const victim = replicaOf(cluster, 0);
-  await isSending(cluster, victim);
+  const victim = await sender(cluster, 0);
   victim.running.child.kill('SIGKILL');
-  return measured(cluster, load, performance.now(), victim);
+  await replaced(cluster, load, victim);
 };
 
-/** Kills a replica when the quota of some workspaces is used up for a while. */
-export const killedWhenUsedUp: Fault = async (cluster, load) => {
-  await isUsedUp(cluster);
-  return killed(cluster, load);
-};
-
-/**
- * Kills a replica whose requests in flight never reach the service. Each workspace has a task of worksync before: a list
- * without any shows nothing about a lost creation, and a person must decide.
- */
+/** Kills a replica whose requests in flight never reach the service. */
 export const killedWhileSending: Fault = async (cluster, load) => {
-  const victim = replicaOf(cluster, 0);
-  await haveTasks(cluster);
   const doors = new Set(cluster.workspaces.map(({ door }) => door));
   for (const door of doors) door.swallow();
-  await isSending(cluster, victim);
+  const victim = await sender(cluster, 0);
   victim.running.child.kill('SIGKILL');
-  const since = performance.now();
   for (const door of doors) door.release();
-  return measured(cluster, load, since, victim);
+  await replaced(cluster, load, victim);
 };
 
 /** It stands still while it sends, wakes when others have its workspaces, and takes its share again. */
 export const frozen: Fault = async (cluster, load) => {
-  const victim = replicaOf(cluster, 1);
-  await isSending(cluster, victim);
+  const victim = await sender(cluster, 1);
   victim.running.child.kill('SIGSTOP');
-  const struck = await measured(cluster, load, performance.now(), victim);
+  await recovered(cluster, load, victim);
   victim.running.child.kill('SIGCONT');
   await cluster.spread();
-  return struck;
 };
 
 /** Its line to the database passes nothing; when it does again, it takes its share again. */
 export const cutOff: Fault = async (cluster, load) => {
-  const victim = replicaOf(cluster, 2);
-  await isSending(cluster, victim);
+  const victim = await sender(cluster, 2);
   cluster.lines[2]?.cut();
-  const struck = await measured(cluster, load, performance.now(), victim);
+  await recovered(cluster, load, victim);
   cluster.lines[2]?.mend();
   await cluster.spread();
-  return struck;
 };
-
-/** How long the database is away, milliseconds. */
-const LONGER_THAN_LEASES = TTL + 1_000;
 
 /** The database ends, and starts when all leases have expired: all workspaces close, and open again while it is barely there. */
 export const databaseRestarted: Fault = async (cluster, load) => {
-  await isSending(cluster, replicaOf(cluster, 0));
+  await sender(cluster, 0);
   await cluster.postgres().stop();
-  await pause(LONGER_THAN_LEASES);
+  await pause(TTL + 1_000);
   await cluster.postgres().start();
-  const struck = await measured(cluster, load, performance.now());
+  await recovered(cluster, load);
   await cluster.spread();
-  return struck;
 };
 
-/** One replica gets another clock than the others, loses a neighbour, and takes its workspaces over. */
+/** The first replica, whose clock was ahead, gets the right one, loses a neighbour, and takes its workspaces over. */
 export const clockSetBack: Fault = async (cluster, load) => {
-  const victim = replicaOf(cluster, 1);
-  await isSending(cluster, victim);
-  replicaOf(cluster, 0).running.child.kill('SIGUSR2');
+  const victim = await sender(cluster, 1);
+  cluster.replicas[0]?.running.child.kill('SIGUSR2');
   victim.running.child.kill('SIGKILL');
-  return measured(cluster, load, performance.now(), victim);
+  await replaced(cluster, load, victim);
 };
 
 /** Each replica in turn ends and starts as the next version; those of today work beside it. */
 export const upgraded: Fault = async (cluster, load) => {
-  let slowest: Struck = { since: performance.now(), takeover: 0, moving: 0 };
-  for (const number of cluster.replicas.keys()) {
-    const old = replicaOf(cluster, number);
-    const since = performance.now();
+  for (const old of [...cluster.replicas]) {
     const ended = old.running.end('SIGTERM');
-    const { takeover, moving } = await measured(cluster, load, since, old);
+    await recovered(cluster, load, old);
     await ended;
-    await cluster.restart(number, ['next-version.ts']);
-    await cluster.spread();
+    await replaced(cluster, load, old, ['next-version.ts']);
     // Both versions work on something that has come since.
-    const both = await allMove(cluster, load, performance.now());
-    slowest = {
-      since: performance.now(),
-      takeover: Math.max(slowest.takeover, takeover),
-      moving: Math.max(slowest.moving, moving, both),
-    };
+    await recovered(cluster, load);
   }
-  return slowest;
 };
 
-/** @param fill takes the space for tables; @param free gives it back */
-export function diskFull({ fill, free }: { fill: () => void; free: () => void }): Fault {
-  return async (cluster, load) => {
-    const { refused } = load.count();
-    fill();
-    await until('deliveries are refused', () => load.count().refused > refused + REFUSALS);
-    free();
-    return measured(cluster, load, performance.now());
-  };
+/** Takes the space for tables until deliveries are refused, and gives it back. */
+export async function diskFull(cluster: Cluster, load: Load, volume: { fill(): void; free(): void }): Promise<void> {
+  const { refused } = load.count();
+  volume.fill();
+  await until('deliveries are refused', () => load.count().refused > refused + 10);
+  volume.free();
+  await recovered(cluster, load);
 }
 
-const REFUSALS = 10;
-
 /** The server of the database dies, and its standby takes its place. */
-export function promoted({ promote, follow }: { promote: () => Promise<void>; follow: () => void }): Fault {
-  return async (cluster, load) => {
-    await isSending(cluster, replicaOf(cluster, 0));
-    await cluster.postgres().kill();
-    await promote();
-    follow();
-    const struck = await measured(cluster, load, performance.now());
-    await cluster.spread();
-    return struck;
-  };
+export async function promoted(cluster: Cluster, load: Load, promote: () => Promise<void>): Promise<void> {
+  await sender(cluster, 0);
+  await cluster.postgres().kill();
+  await promote();
+  await recovered(cluster, load);
+  await cluster.spread();
 }

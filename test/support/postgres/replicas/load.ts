@@ -4,30 +4,6 @@ import { pullEvent } from '../../vendors/github-payloads.ts';
 import { type Cluster, SECRET, SIGNING_KEY } from './cluster.ts';
 import { type CountedWorkspace, isAmple, subjectOf } from './counted-service.ts';
 
-/** A sender of webhooks, who delivers again what was refused. */
-export interface Load {
-  /** The title that was acknowledged last of each pull request and each item, by workspace and what it begins with. */
-  readonly acknowledged: ReadonlyMap<string, ReadonlyMap<string, string>>;
-  /** When an item was acknowledged, by workspace and subject, milliseconds of a clock that nobody sets. */
-  readonly itemsAt: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** Deliveries that were acknowledged, and tries that were not. */
-  count(): { readonly acknowledged: number; readonly refused: number };
-  /** One more pull request of this workspace; resolves with its title when it is acknowledged. */
-  post(workspace: CountedWorkspace): Promise<string>;
-  /** Begins to send all the time, until `stop`. */
-  start(): void;
-  /** Ends when everything that was begun is acknowledged. */
-  stop(): Promise<void>;
-}
-
-export interface LoadOptions {
-  /** Deliveries that are on their way at once. */
-  readonly senders: number;
-  /** Pull requests and items of each workspace with the specified quota, at most: so that they are all sent some day. */
-  readonly mostSpecified: number;
-}
-
-/** Pause of a sender between two deliveries, milliseconds. */
 const PAUSE = 150;
 /** Before a refused delivery is tried elsewhere, milliseconds. */
 const AGAIN_AFTER = 100;
@@ -41,10 +17,19 @@ interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function createLoad(cluster: Pick<Cluster, 'replicas' | 'workspaces'>, options: LoadOptions): Load {
-  const { replicas, workspaces } = cluster;
+export type Load = ReturnType<typeof createLoad>;
+
+/**
+ * A sender of webhooks, who delivers again what was refused.
+ *
+ * @param mostSpecified pull requests and items of each workspace with the specified quota, so that they are all sent some day
+ */
+export function createLoad(
+  { replicas, workspaces }: Pick<Cluster, 'replicas' | 'workspaces'>,
+  options: { readonly senders: number; readonly mostSpecified: number },
+) {
+  /** The title that was acknowledged last of each pull request and each item, by workspace and what it begins with. */
   const acknowledged = new Map<string, Map<string, string>>(workspaces.map(({ name }) => [name, new Map()]));
-  const itemsAt = new Map<string, Map<string, number>>(workspaces.map(({ name }) => [name, new Map()]));
   const pulls = new Map<string, number>();
   let refused = 0;
   let total = 0;
@@ -69,7 +54,6 @@ export function createLoad(cluster: Pick<Cluster, 'replicas' | 'workspaces'>, op
       await pause(AGAIN_AFTER);
     }
     total++;
-    if (connection === 'desk') itemsAt.get(name)?.set(subjectOf(title), performance.now());
     const own = acknowledged.get(name) as Map<string, string>;
     // Answers may overtake each other; what is newer stays.
     if (versionOf(own.get(subjectOf(title))) < versionOf(title)) own.set(subjectOf(title), title);
@@ -103,8 +87,9 @@ export function createLoad(cluster: Pick<Cluster, 'replicas' | 'workspaces'>, op
 
   return {
     acknowledged,
-    itemsAt,
+    /** Deliveries that were acknowledged, and tries that were not. */
     count: () => ({ acknowledged: total, refused }),
+    /** One more pull request of this workspace; resolves with its title when it is acknowledged. */
     post,
     start() {
       isStopped = false;
@@ -115,6 +100,7 @@ export function createLoad(cluster: Pick<Cluster, 'replicas' | 'workspaces'>, op
       );
       senders = [...shares, specified].filter((own) => own.length > 0).map(send);
     },
+    /** Ends when everything that was begun is acknowledged. */
     async stop() {
       isStopped = true;
       await Promise.all(senders);

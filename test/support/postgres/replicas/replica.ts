@@ -8,19 +8,16 @@ export interface Replica {
   readonly name: string;
   readonly address: string;
   readonly running: Running;
-  /** Its log until now. */
   log(): string;
   isAlive(): boolean;
 }
 
-export interface ReplicaOptions {
+interface ReplicaOptions {
   readonly name: string;
   readonly folder: string;
-  /** Folder of the workspace files. */
   readonly config: string;
   readonly store: string;
-  /** Modules that are loaded before the program. */
-  readonly preload?: readonly string[];
+  readonly preload: readonly string[];
   /** Given the process before it listens. */
   readonly onSpawn: (running: Running) => void;
 }
@@ -29,7 +26,7 @@ export interface ReplicaOptions {
 const KEY = Buffer.alloc(32, 7).toString('base64');
 
 export async function startReplica(options: ReplicaOptions): Promise<Replica> {
-  const { name, config, store, preload = [] } = options;
+  const { name, config, store, preload } = options;
   const data = join(options.folder, name);
   mkdirSync(data, { recursive: true });
   const flags = ['--config', config, '--data', data, '--store', store, '--port', '0', '--log-level', 'info'];
@@ -37,12 +34,8 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
   const running = startNode([...before, 'src/main.ts', 'run', ...flags], { env: { WORKSYNC_SECRET_KEY: KEY } });
   options.onSpawn(running);
   let said = '';
-  running.child.stdout?.on('data', (text: string) => {
-    said += text;
-  });
-  running.child.stderr?.on('data', (text: string) => {
-    said += text;
-  });
+  for (const stream of [running.child.stdout, running.child.stderr])
+    stream?.on('data', (text: string) => void (said += text));
   const isAlive = () => running.child.exitCode === null && running.child.signalCode === null;
   const port = () => /http:\/\/127\.0\.0\.1:(\d+)\//.exec(said)?.[1];
   await until(
@@ -55,23 +48,17 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
   return { name, running, address: `http://127.0.0.1:${port()}`, log: () => said, isAlive };
 }
 
-/** Between two looks, milliseconds. */
 const LOOK_EVERY = 20;
 
 /** Less than a test may take, milliseconds: who waits in vain is to say what for. */
 const LIMIT = 240_000;
 
-/** Looks until it holds. Throws what is missing after so many milliseconds. @returns how long it took */
-export async function until(
-  what: string | (() => string),
-  holds: () => boolean | Promise<boolean>,
-  limit = LIMIT,
-): Promise<number> {
+/** Looks until it holds. Throws what is missing after so many milliseconds. */
+export async function until(what: string | (() => string), holds: () => boolean | Promise<boolean>): Promise<void> {
   const began = performance.now();
   while (!(await holds())) {
     const took = performance.now() - began;
-    if (took > limit) throw new Error(`not within ${limit / 1_000} s: ${typeof what === 'string' ? what : what()}`);
+    if (took > LIMIT) throw new Error(`not within ${LIMIT / 1_000} s: ${typeof what === 'string' ? what : what()}`);
     await pause(LOOK_EVERY);
   }
-  return performance.now() - began;
 }
