@@ -139,20 +139,10 @@ function wire(
   const serve = (request: SlotRequest, since: number, grant: (slot: Slot) => void): Promise<void> => {
     const entry = ledger.open(request.lane, request.caller);
     meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: request.lane });
-    let cancelSlow: Cancel | undefined;
-    const endSlow = () => {
-      cancelSlow?.();
-      slow.delete(entry);
-    };
-    const onRecorded = () => {
-      // The transaction of an earlier call was rolled back.
-      endSlow();
-      cancelSlow = clock.after(SLOW_AFTER, () => {
-        slow.add(entry);
-        pump();
-      });
-    };
-    return new Promise<void>((onEnd) => grant(slots.create(entry, { onRecorded, onEnd }))).finally(endSlow);
+    const mark = createSlowMark(entry, slow, clock, pump);
+    return new Promise<void>((onEnd) => grant(slots.create(entry, { onRecorded: mark.begin, onEnd }))).finally(
+      mark.end,
+    );
   };
 
   const end = async () => {
@@ -214,6 +204,26 @@ function wire(
     async stop() {
       await end();
       await slots.recordShutdown(cautiousUntil - clock.monotonic());
+    },
+  };
+}
+
+/** Adds a request to `slow` some time after its row was recorded, until it ends. */
+function createSlowMark(entry: Entry, slow: Set<Entry>, clock: Clock, onSlow: () => void) {
+  let cancel: Cancel | undefined;
+  const end = () => {
+    cancel?.();
+    slow.delete(entry);
+  };
+  return {
+    end,
+    begin() {
+      // The transaction of an earlier call was rolled back.
+      end();
+      cancel = clock.after(SLOW_AFTER, () => {
+        slow.add(entry);
+        onSlow();
+      });
     },
   };
 }
