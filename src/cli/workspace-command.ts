@@ -6,7 +6,6 @@ import { asSyncError, SyncError } from '../model/errors.ts';
 import { environment, type Flags } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import { oauthToken } from '../platform/config/tokens.ts';
 import type { Forwarded } from '../web/admin-answers.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import {
@@ -157,6 +156,7 @@ export async function withOAuth<Result>(
       hint: 'Name the address of its API with --url, or configure workspace.url.',
     });
   }
+  const { oauthToken } = await import('../platform/config/tokens.ts');
   const token = oauthToken(environment(), flags.oauthTokenFile);
   session.scrubber.add(token);
   const { createSend, createWorkspaceClient, names } = await clientOf(config);

@@ -40,7 +40,7 @@ const FINISHED_WEIGHT = 1.1;
  * The order within one queue does not depend on the time, so that an index gives it. Only the first changes of the queues are
  * compared here.
  */
-async function readyChange(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
+export async function nextChange(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
   const candidates = await firstOfQueues(query, eligible, queuesOf(eligible));
   return selectNext(candidates, eligible);
 }
@@ -122,7 +122,7 @@ function compiledFor(
 /** Returns when the next change may be sent, and its lane; undefined if none is pending. */
 export async function nextDue(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
   if ((await anyPending(query, {})).length === 0) return undefined;
-  return (await readyChange(query, eligible)) ?? earliest(query, eligible, queuesOf(eligible));
+  return (await nextChange(query, eligible)) ?? earliest(query, eligible, queuesOf(eligible));
 }
 
 /** Answers the usual case, that a workspace has nothing to send, by one index lookup. */

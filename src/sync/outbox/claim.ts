@@ -5,7 +5,14 @@ import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
 import { onClockSetBack } from '../../platform/lib/clock.ts';
 import { type EntityRow, findEntity, linkedItems, removeOrTombstone } from '../../store/changes/entities.ts';
-import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/changes/next-change.ts';
+import {
+  type DueChange,
+  type Eligibility,
+  firstDueTimes,
+  nextChange,
+  nextDue,
+  nextLive,
+} from '../../store/changes/next-change.ts';
 import {
   addDifference,
   findChange,
@@ -115,6 +122,7 @@ export function createChangeScheduler(context: WorkspaceContext, areChangesCurre
       const next = await nextDue(store.query, await eligible());
       return next && { ...next, isCurrent: () => !isWoken && clock.monotonic() - selectedAt < SELECTION_LIFETIME };
     },
+    eligible,
     /** Returns the next change that is not part of a backfill. */
     nextLiveChange: async () => nextLive(store.query, await eligible()),
     sendsOneByOne,
@@ -185,31 +193,49 @@ export async function claimChange(
   { store, clock, config, throttle }: WorkspaceContext,
   scheduler: ChangeScheduler,
   slot: Slot,
-  next: Pick<NextChange, 'entity' | 'at' | 'isCurrent'>,
+  next: Pick<NextChange, 'entity' | 'isCurrent'>,
   askedAt: number,
 ): Promise<PreparedRequest | undefined> {
   const slotAt = clock.now();
   try {
-    let change: Pick<NextChange, 'entity' | 'at'> | undefined = next.isCurrent() ? next : await scheduler.nextChange();
-    for (; change && change.at <= clock.now() && !throttle.isPaused(); change = await scheduler.nextChange()) {
-      const { entity } = change;
-      const prepared = await store.commit(async (transaction) => {
-        // Another request may have been refused after this slot was granted.
-        if (throttle.isPaused()) return undefined;
-        // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
-        const times = { askedAt, slotAt, now: clock.now() };
-        const request = await prepareChange(transaction, entity, times, config.workspace.statuses);
-        if (request) await slot.record(transaction);
-        return request;
-      });
-      if (prepared) return prepared;
-    }
-    slot.release();
-    return undefined;
+    const eligible = { ...(await scheduler.eligible()), statuses: config.workspace.statuses };
+    const selected = next.isCurrent() ? next.entity : undefined;
+    const prepared = await store.commit(async (transaction) => {
+      // Another request may have been refused after this slot was granted.
+      if (throttle.isPaused()) return undefined;
+      // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
+      const request = await prepareNext(transaction, { ...eligible, now: clock.now() }, selected, { askedAt, slotAt });
+      if (request) await slot.record(transaction);
+      return request;
+    });
+    if (!prepared) slot.release();
+    return prepared;
   } catch (error) {
     slot.release();
     throw error;
   }
+}
+
+/**
+ * Prepares the selected change, or else the next one that is due, until one has a request. Those before it are removed, held or
+ * postponed beyond the time of the claim.
+ *
+ * @param selected the change that was selected a moment ago, if nothing has happened since
+ * @returns undefined if no change is due
+ */
+export async function prepareNext(
+  query: Scope,
+  { statuses, ...eligible }: Eligibility & { readonly statuses?: TaskStatuses },
+  selected?: string,
+  slotTimes: SlotTimes = { askedAt: eligible.now, slotAt: eligible.now },
+): Promise<PreparedRequest | undefined> {
+  const { now } = eligible;
+  const next = async () => (await nextChange(query, eligible))?.entity;
+  for (let entity = selected ?? (await next()); entity !== undefined; entity = await next()) {
+    const prepared = await prepareChange(query, entity, { ...slotTimes, now }, statuses);
+    if (prepared) return prepared;
+  }
+  return undefined;
 }
 
 /**
@@ -218,7 +244,7 @@ export async function claimChange(
  *
  * @returns undefined if nothing is to be sent for the change now
  */
-export async function prepareChange(
+async function prepareChange(
   query: Scope,
   entity: string,
   times: SlotTimes & { readonly now: number },

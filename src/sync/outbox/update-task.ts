@@ -153,22 +153,17 @@ export class TaskUpdater {
       const arrived = isOutdated ? arrivedOf(prepared.attempted, this.#statuses, status) : undefined;
       return this.#answered({ ...reading, observed, isOutdated, arrived }, slot, read);
     }
-    if (this.#context.throttle.isPaused()) {
-      second.release();
-      return this.#requeue(prepared, slot, read.status);
-    }
     const readAt = this.#context.clock.now();
-    const isRecorded = await this.#passOn(
-      slot,
-      second,
-      async (transaction) => {
-        await noteRouteAnswered(transaction, 'getTask', readAt);
-        await addRequest(transaction, historyRow(reading, { now: readAt, status: read.status, outcome: 'answered' }));
-      },
-      read.status,
-    );
-    if (!isRecorded) return;
+    const noteRead = async (transaction: Scope) => {
+      await noteRouteAnswered(transaction, 'getTask', readAt);
+      await addRequest(transaction, historyRow(reading, { now: readAt, status: read.status, outcome: 'answered' }));
+    };
+    // Another request was refused meanwhile.
+    const isPaused = this.#context.throttle.isPaused();
+    if (isPaused) second.release();
+    if (!isPaused && !(await this.#passOn(slot, second, noteRead, read.status))) return;
     this.#context.meter.count('workspace_requests_total', { route: 'read-task', status: String(read.status) });
+    if (isPaused) return this.#requeue(prepared, slot, read.status, noteRead);
     if (this.#context.clock.now() - readAt > READ_VALID_FOR) return this.#requeue(prepared, second);
     await this.#write(
       { ...turn, prepared: { ...prepared, observed, sentAt: this.#context.clock.now() } },
@@ -366,10 +361,16 @@ export class TaskUpdater {
   }
 
   /** Makes the change pending again, because nothing was written. @param status that of the answer, if the slot was used */
-  async #requeue(prepared: PreparedRequest, slot: Slot, status?: number): Promise<void> {
+  async #requeue(
+    prepared: PreparedRequest,
+    slot: Slot,
+    status?: number,
+    work: (transaction: Scope) => Promise<void> = async () => {},
+  ): Promise<void> {
     const commit = () =>
       this.#context.store.commit(async (transaction) => {
         await slot.complete(status === undefined ? undefined : { status, key: null }, transaction);
+        await work(transaction);
         await updateChange(transaction, prepared.entity, pendingAgain(prepared));
       });
     await retryUntilCommitted(this.#context, commit, this.#signal);

@@ -100,13 +100,7 @@ export async function outboxBench(
   const attempt = createSender(context, scheduler, stopping.signal);
   const slot = () => throttle.acquire({ lane: 'link', due: 1 });
   const take = (own: Slot, entity?: string) =>
-    claimChange(
-      context,
-      scheduler,
-      own,
-      { entity: entity ?? '', at: 0, isCurrent: () => entity !== undefined },
-      clock.now(),
-    );
+    claimChange(context, scheduler, own, { entity: entity ?? '', isCurrent: () => entity !== undefined }, clock.now());
   return {
     ...{ store, clock, throttle, breaker, context, told, attempt, slot, take },
     async send(entity: string) {

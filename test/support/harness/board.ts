@@ -10,6 +10,7 @@ import { readTaskUpdateFacts, type UpdateForm, unfinishedTasksOf } from '../../.
 import { enqueueTaskListRead, readAnswer } from '../../../src/store/workspace/workspace-reads.ts';
 import { json } from '../../../src/store/workspace-scope.ts';
 import type { ChangeScheduler } from '../../../src/sync/outbox/claim.ts';
+import { prepareNext } from '../../../src/sync/outbox/claim.ts';
 import { recover } from '../../../src/sync/outbox/outbox.ts';
 import { createSender } from '../../../src/sync/outbox/sender.ts';
 import type { Slot } from '../../../src/sync/quota/slot.ts';
@@ -30,7 +31,6 @@ import type { WorkspaceContext } from '../../../src/sync/workspace-context.ts';
 import { answered, batchContext, SOURCES, START, saidOf } from '../rows/batches.ts';
 import { pull, workItem } from '../rows/items.ts';
 import { openTestStore } from './intake.ts';
-import { prepareNext } from './prepare-next.ts';
 import { workspaceContext } from './workspace-context.ts';
 
 /** The rules of the preset, in a private repository unless an item says otherwise. */

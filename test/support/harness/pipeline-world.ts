@@ -11,6 +11,7 @@ import {
   enqueueTaskListRead,
   tasksWereRead,
 } from '../../../src/store/workspace/workspace-reads.ts';
+import { prepareNext } from '../../../src/sync/outbox/claim.ts';
 import { recover } from '../../../src/sync/outbox/outbox.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { settle } from '../../../src/sync/outbox/settle.ts';
@@ -23,7 +24,6 @@ import {
   type Rules,
 } from '../../../src/sync/reconcile/context.ts';
 import { translateAll } from '../../../src/sync/reconcile/translate-deliveries.ts';
-import { prepareNext } from './prepare-next.ts';
 import type { OpenedStore } from './store.ts';
 
 /**

@@ -4,9 +4,9 @@ import { blankEntity, type EntityRow, saveEntity } from '../../../src/store/chan
 import { addDifference, type OutboxRow } from '../../../src/store/changes/outbox-rows.ts';
 import { configureLinks } from '../../../src/store/workspace/server-capabilities.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { prepareNext } from '../../../src/sync/outbox/claim.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { openTestStore } from '../harness/intake.ts';
-import { prepareNext } from '../harness/prepare-next.ts';
 import { differs, waits } from './changes.ts';
 
 /** Requests of the outbox in flight, and the errors that may end them. */

@@ -6,6 +6,7 @@ import {
   clampChangeTimes,
   type Eligibility,
   firstDueTimes,
+  nextChange,
   nextDue,
   nextLive,
 } from '../../../src/store/changes/next-change.ts';
@@ -27,7 +28,6 @@ import {
 import type { Scope, Store } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/harness/depth.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
-import { nextChange } from '../../support/harness/prepare-next.ts';
 
 const NOW = 1_000_000;
 const A = 'pull_request:a';

@@ -7,9 +7,16 @@ import { saveTask } from '../../../../src/store/tasks/stored-tasks.ts';
 import { saveTaskMarks } from '../../../../src/store/tasks/task-creations.ts';
 import { configureLinks } from '../../../../src/store/workspace/server-capabilities.ts';
 import { noteLinksRead } from '../../../../src/store/workspace/workspace-reads.ts';
-import type { Scope } from '../../../../src/store/workspace-scope.ts';
-import type { ChangeScheduler } from '../../../../src/sync/outbox/claim.ts';
-import { MAX_BLOCK, UNVERIFIED_PAUSE, waitOf } from '../../../../src/sync/outbox/claim.ts';
+import type { Scope, Store } from '../../../../src/store/workspace-scope.ts';
+import {
+  type ChangeScheduler,
+  claimChange,
+  createChangeScheduler,
+  MAX_BLOCK,
+  prepareNext,
+  UNVERIFIED_PAUSE,
+  waitOf,
+} from '../../../../src/sync/outbox/claim.ts';
 import { type PlannedWrite, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
 import { type PreparedRequest, writeFor } from '../../../../src/sync/outbox/request.ts';
 import { acquireSlot } from '../../../../src/sync/outbox/sender.ts';
@@ -19,7 +26,6 @@ import { linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
-import { prepareNext } from '../../../support/harness/prepare-next.ts';
 import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
 import { CONTEXT, ITEM, LINK, LOST, link, newTask, RECORD, REFUSED, TASK } from '../../../support/rows/in-flight.ts';
 import { itemRow } from '../../../support/rows/items.ts';
@@ -81,6 +87,24 @@ test('a backfill that waits for a slot gives way to live work that is due', asyn
   const slot = acquireSlot(context, scheduler, { ...live, lane: 'backfill' }, new Promise(() => undefined), signal);
   await clock.advance(60_000);
   expect(await slot).toBeUndefined();
+});
+
+test('postpones all changes that must wait in the transaction of one claim', async () => {
+  const { clock, store, slot, context } = await outboxBench(await openTestStore(), 3);
+  for (const number of [1, 2, 3])
+    await saveItem(store.query, itemRow(`jira:cloud:issue:${number}`, { unverified: 1 }), number);
+  let commits = 0;
+  const commit: Store['commit'] = (work) => {
+    commits++;
+    return store.commit(work);
+  };
+  const own = await slot();
+  const next = { entity: linkOf(1), isCurrent: () => true };
+  const scheduler = createChangeScheduler(context);
+  expect(
+    await claimChange({ ...context, store: { ...store, commit } }, scheduler, own, next, clock.now()),
+  ).toBeUndefined();
+  expect(commits).toBe(1);
 });
 
 describe('prepareNext', () => {
