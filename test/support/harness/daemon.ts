@@ -162,12 +162,17 @@ async function openSite(options: WorldOptions, random: Random) {
   };
 }
 
+type Site = Awaited<ReturnType<typeof openSite>>;
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-/** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
-export async function createWorld(options: WorldOptions = {}) {
+/**
+ * A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback.
+ *
+ * @param shared the service and clock of another world, which also closes them
+ */
+export async function createWorld(options: WorldOptions = {}, shared?: Site) {
   const random = options.random ?? systemRandom();
-  const site = await openSite(options, random);
+  const site = shared ?? (await openSite(options, random));
   const { clock, quota, url, credentials, outside, hands, weather, traffic } = site;
   const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
   const configPath = join(folder, 'config');
@@ -371,6 +376,7 @@ export async function createWorld(options: WorldOptions = {}) {
       settled,
       requests,
     },
+    site,
     service: site.service,
     /** Where `behaviours` are given. */
     server: site.server,
@@ -435,7 +441,7 @@ export async function createWorld(options: WorldOptions = {}) {
     unplugService: site.unplug,
     async close(): Promise<void> {
       await stopRunning(running);
-      await site.close();
+      if (!shared) await site.close();
       const costly = await plans.costly();
       rmSync(folder, { recursive: true, force: true });
       if (costly.length > 0) throw new Error(`statements that read more rows than they want:\n${costly.join('\n')}`);
