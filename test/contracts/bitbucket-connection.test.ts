@@ -11,8 +11,6 @@ import {
   type Turn,
 } from '../support/vendors/course.ts';
 
-/** A connection of Bitbucket, beyond the polls and fetches of the contract suite. */
-
 const { signal } = new AbortController();
 const ORIGIN = 'https://api.bitbucket.org/2.0';
 const PARTY = { connector: bitbucket, given: { token: 'ATCTT3x', repositories: ['acme/api'] }, origin: ORIGIN };

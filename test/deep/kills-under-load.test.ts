@@ -14,8 +14,6 @@ import type { Running } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
-/** Kills the daemon's process under load while titles move pull requests from task to task. */
-
 const PULLS = 40;
 const TASKS = 2;
 const KILLS = 30;
@@ -85,14 +83,12 @@ function startSender(port: number, next: () => Edit) {
   const running = run();
   return {
     acknowledged: () => acknowledged,
-    /** Resolves when so many deliveries are acknowledged. Rejects when the daemon ends before. */
     async acknowledges(wanted: number, { child }: Running): Promise<void> {
       while (acknowledged < wanted) {
         if (child.exitCode !== null) throw new Error(`the daemon ended with ${child.exitCode}`);
         await pause(1);
       }
     },
-    /** Resolves when each delivery is acknowledged. */
     async end(): Promise<void> {
       isEnding = true;
       await running;

@@ -9,8 +9,6 @@ import { allRecords } from '../support/harness/people.ts';
 import { TOP } from '../support/harness/processes.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** Two daemons, each with a database of its own, beside each other on one workspace by mistake: neither knows of the other. */
-
 const SECRET = 'a webhook secret for tests only';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -24,8 +24,6 @@ import { sessionsEnded } from '../support/postgres/server-sessions.ts';
 import { newPlace, ON_POSTGRES, storePlace } from '../support/postgres/store-place.ts';
 import { dumpStore, fillStore } from '../support/rows/filled-store.ts';
 
-/** Real processes that are killed in the middle of what is done once: the next one goes on, and nothing is lost or doubled. */
-
 const run = promisify(execFile);
 const env = { PATH: process.env['PATH'] ?? '', TZ: 'UTC', NODE_COMPILE_CACHE: COMPILE_CACHE };
 const AT_ONCE = availableParallelism() + 1;
@@ -67,7 +65,6 @@ interface Case<Work extends keyof WorkInputs> {
   readonly between?: () => Promise<void>;
   /** Whether the kill came when nothing was left to do, so that the work would be refused. */
   readonly isDone?: () => Promise<boolean>;
-  /** After the work was done. */
   readonly check: () => Promise<void>;
 }
 
@@ -100,7 +97,6 @@ async function killAtEach<Work extends keyof WorkInputs>(
   return told.steps;
 }
 
-/** A file of SQLite with rows in each table. */
 async function filled(file: string, rows: number): Promise<void> {
   await (await openInstallationFile({ file, random: systemRandom() })).close();
   const { commit, close } = await openTables({ file });

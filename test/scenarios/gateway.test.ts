@@ -10,8 +10,6 @@ import { createWorld, type World, type WorldOptions } from '../support/harness/d
 import { drawn } from '../support/harness/depth.ts';
 import { dumpStore } from '../support/rows/filled-store.ts';
 
-/** The workspace API on the daemon's own port, asked as any HTTP client would. */
-
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const UNLIMITED: WorldOptions = {
@@ -86,7 +84,6 @@ async function token(): Promise<{ id: string; secret: string }> {
   return world.partition().upstream.tokens.create('for a test');
 }
 
-/** Lets time pass until the work is done. */
 async function whileTimePasses<Result>(work: Promise<Result>): Promise<Result> {
   let isDone = false;
   const watched = work.finally(() => {

@@ -64,29 +64,6 @@ describe('explain', () => {
     }
     expect(describeExplained(byItem)).toContain('because task-key: "BUG-1" in description (closing)');
   });
-
-  it('says by way of which item a pull request is linked, and what became of the item', async () => {
-    await open({ triage: [{ when: { labels: 'no' }, create: 'nothing' }, { create: 'bug' }] });
-    await say(1);
-    await say(2, { labels: ['no'] });
-    await edit({ title: 'ENG-1 and ENG-2', body: 'See https://tracker.example/board/9?issue=ENG-2, not ?issue=ENG-3' });
-    const { items } = await ask('explain', { target: PULL });
-    expect(items[0]?.links).toMatchObject([
-      { task: 'BUG-1', state: 'linked', reason: { rule: 'item-key', text: 'ENG-1', via: issue(1).key } },
-    ]);
-    expect(items[0]?.others).toMatchObject([
-      { text: 'ENG-2', outcome: 'taskless', via: issue(2).key },
-      { text: 'https://tracker.example/board/9?issue=ENG-2', outcome: 'taskless', via: issue(2).key },
-      { text: 'ENG-3', outcome: 'unknown' },
-    ]);
-    const first = (await ask('explain', { target: 'ENG-1' })).items[0];
-    expect(first?.triage).toMatch(/^became BUG-1 on 2/);
-    expect(first?.links).toMatchObject([{ state: 'linked', reason: { rule: 'triage', place: 'source' } }]);
-    for (const target of [issue(2).url ?? '', 'https://tracker.example/board/9?issue=eng-2']) {
-      const second = (await ask('explain', { target })).items[0];
-      expect(second?.triage).toBe('rule 1 says that no task is created');
-    }
-  });
 });
 
 describe('the status of a task', () => {

@@ -6,8 +6,6 @@ import { sampleOf } from '../support/harness/depth.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
 
-/** Pull requests, as they are recorded and linked. */
-
 let world: World;
 
 afterEach(() => world.close());

@@ -13,7 +13,6 @@ const WARM_UP = 0.25;
 
 type Row = readonly string[];
 
-/** An observation with what must not grow. */
 interface Judged extends Observed {
   /** The file, by the most rows that it has held: it keeps its size when rows go. */
   readonly perRow: number;
@@ -21,7 +20,6 @@ interface Judged extends Observed {
 
 type Quantity = 'resident' | 'heap' | 'external' | 'handles' | 'perRow';
 
-/** The allowed growth in an hour of the daemon's time. */
 const BOUNDS: readonly {
   readonly name: Quantity;
   readonly called: string;
@@ -52,7 +50,6 @@ function settledOf(course: readonly Observed[]): readonly Judged[] {
   return judged.filter(({ hours }, at) => at >= course.length * WARM_UP && hours >= full);
 }
 
-/** Throws for a course that is too short. */
 export function judge(course: readonly Observed[]): Verdict {
   const settled = settledOf(course);
   const slopes = BOUNDS.map((each) => ({
@@ -120,7 +117,6 @@ export interface Slope {
   readonly margin: number;
 }
 
-/** Throws for less than three points. */
 function slopeOf(points: readonly (readonly [x: number, y: number])[]): Slope {
   const count = points.length;
   if (count < 3) throw new Error('too few observations for a slope: let it run for longer');

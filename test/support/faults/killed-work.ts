@@ -12,9 +12,7 @@ import type { Steps } from '../../../src/platform/lib/telemetry.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
 export interface WorkInputs {
-  /** Brings the tables of a database up to date. */
   readonly migrate: { readonly place: string };
-  /** Copies all rows of one database into another. */
   readonly copy: { readonly from: string; readonly to: string };
   readonly 'back-up': { readonly data: string; readonly destination: string };
   /** Replaces an API key by another one, whose secret goes into the file. */

@@ -78,7 +78,6 @@ export interface WorldOptions {
   readonly memberTokens?: Readonly<Record<string, string>>;
   /** First time of the clock, epoch milliseconds; needed beside a real vendor. */
   readonly startAt?: number;
-  /** Check of whole databases; finds nothing by default. */
   readonly checkFile?: CheckFile;
   /** Vendors beside the real ones, or in the place of those with the same id. */
   readonly connectors?: readonly Connector<unknown>[];
@@ -293,7 +292,6 @@ export async function createWorld(options: WorldOptions = {}, shared?: Site) {
   /** The present one: another takes its place where the configuration changes. */
   const partition = () => running.composition.workspaces.find('test') as Partition;
 
-  /** Whether all deliveries are processed and all changes sent. */
   async function isSettled(): Promise<boolean> {
     return partition().outbox.inFlight === 0 && !(await isAnythingPending(running.composition.installation));
   }
@@ -318,7 +316,6 @@ export async function createWorld(options: WorldOptions = {}, shared?: Site) {
     return copy;
   }
 
-  /** A page, with the read token. */
   const read = (path: string): Promise<Response> =>
     fetch(`${running.daemon.adminAddress}${path}`, { headers: { authorization: `Bearer ${READ_TOKEN}` } });
 
@@ -384,11 +381,8 @@ export async function createWorld(options: WorldOptions = {}, shared?: Site) {
     installation: () => running.composition.installation,
     workspaces: () => running.composition.workspaces,
     configFolder: configPath,
-    /** Where commands find the daemon. */
     dataFolder: join(folder, 'data'),
-    /** As SIGHUP does. */
     reload: () => running.composition.reload.now(),
-    /** Runs an operation of pages and commands, without HTTP. */
     ask: <Name extends AdminOperation>(question: Name, asked: Asked<Name>): Promise<Answered<Name>> =>
       runAdminOperation(question, partition(), asked, clock),
     metrics: async () => (await read('/metrics')).text(),
@@ -403,7 +397,6 @@ export async function createWorld(options: WorldOptions = {}, shared?: Site) {
       await work();
       return (await requests()).received - received;
     },
-    /** Lets so many milliseconds pass, and the daemon work meanwhile. */
     async pass(ms: number): Promise<void> {
       let isOver = false;
       clock.after(ms, () => {

@@ -4,7 +4,6 @@ import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { prepareChange } from '../../../src/sync/outbox/claim.ts';
 import type { SlotTimes } from '../../../src/sync/outbox/request.ts';
 
-/** Returns the change to send now. */
 export async function nextChange(query: Scope, eligible: Eligibility) {
   const next = await nextDue(query, eligible);
   return next !== undefined && next.at <= eligible.now ? next : undefined;

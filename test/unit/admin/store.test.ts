@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { auditLog } from '../../../src/admin/access/audit.ts';
 import { alone, forget } from '../../../src/admin/installation/data.ts';
 import { giveUpMove, moveStore } from '../../../src/admin/installation/store.ts';
@@ -17,7 +17,6 @@ import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { readLedger } from '../../../src/store/quota/ledger.ts';
 import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
-import { commandLine } from '../../support/harness/command-line.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
 import { newPlace, ON_POSTGRES, storePlace } from '../../support/postgres/store-place.ts';
 
@@ -174,22 +173,5 @@ describe('where the rows are in PostgreSQL', () => {
       auditLog(query, { workspaces: null, since: null, before: null, limit: 10 }, 0),
     );
     expect(entries).toMatchObject([{ action: 'forget' }, { action: 'store-copy' }]);
-  });
-});
-
-describe('the command', () => {
-  it('copies to where WORKSYNC_STORE leads, unless told otherwise', async () => {
-    const from = await used();
-    vi.stubEnv('WORKSYNC_STORE', 'postgres://ann:hidden%20words@127.0.0.1:1/db');
-    onTestFinished(() => void vi.unstubAllEnvs());
-    const { code, stdout, stderr } = await commandLine('store', 'copy', from);
-    expect([code, stdout]).toEqual([75, '']);
-    expect(stderr).toContain('postgres://ann@127.0.0.1:1/db');
-    expect(stderr).not.toContain('hidden');
-    vi.stubEnv('WORKSYNC_STORE', '');
-    expect(await commandLine('store', 'copy', from)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('WORKSYNC_STORE_FILE'),
-    });
   });
 });
