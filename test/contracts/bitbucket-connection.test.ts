@@ -125,13 +125,6 @@ describe('the budget', () => {
     await clock.advance(3_700_000);
     await history(connection);
   });
-
-  it('counts its own requests, since Bitbucket does not say what is left', async () => {
-    const course = [1, 2, 3, 4, 5].map(() => listed(limit));
-    const { connection } = courseOf(bitbucket, PARTY.given, ORIGIN, course);
-    for (const _ of course) await history(connection);
-    expect((await failure(history(connection)))?.code).toBe('rate_limited');
-  });
 });
 
 describe('webhooks', () => {

@@ -283,22 +283,18 @@ describe('hooks', () => {
       [{ subject: 'acme/api', outcome: 'created', state: 'active' }],
       { issues: true },
     ],
-    ...Object.fromEntries(
-      (
+    'their state and their events are mended': [
+      install,
+      [
+        standing(hook({ active: false, events: ['push'] })),
         [
-          [
-            'their state and their events are mended',
-            'updated',
-            { active: false, events: ['push'] },
-            ['push', ...EVENTS],
-          ],
-        ] as const
-      ).map(([name, outcome, present, events]) => {
-        const sent = { active: true, events: events.toSorted((a, b) => a.localeCompare(b)), config: wanted };
-        const patch: Turn = ['PATCH /repos/acme/api/hooks/31', { body: hook({ events }) }, sent];
-        return [name, [install, [standing(hook(present)), patch], [{ outcome, state: 'active' }]]] as const;
-      }),
-    ),
+          'PATCH /repos/acme/api/hooks/31',
+          { body: hook() },
+          { active: true, events: ['push', ...EVENTS].toSorted((a, b) => a.localeCompare(b)), config: wanted },
+        ],
+      ],
+      [{ outcome: 'updated', state: 'active' }],
+    ],
     'of an organisation cover its repositories': [
       states,
       [

@@ -133,18 +133,6 @@ describe('run', () => {
   }
 });
 
-it('restores a backup by the name that it was given', async () => {
-  const config = file('alpha.yaml', CONNECTIONS);
-  await commandLine('once', '--config', config, '--data', data);
-  const backup = join(scratch.folder, 'backups');
-  mkdirSync(backup);
-  for (const command of ['backup', 'restore']) {
-    const ended = await commandLine(command, 'monday.db', '--json', '--data', data, '--backup', backup);
-    expect(ended.stderr).not.toContain('code:');
-    expect(ended.json()).toMatchObject([{ file: join(backup, 'monday.db') }]);
-  }
-});
-
 describe.runIf(isDeep)('workspace serve', () => {
   it('prints what a client needs, once, and its clients go on after a restart', async () => {
     const first = await serve();

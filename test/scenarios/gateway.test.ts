@@ -285,24 +285,6 @@ describe('with the quota of the workspace unused', () => {
         { numRuns: drawn(150) },
       );
     });
-
-    it('that are no address of the API, and methods that it has not, get the error object', async () => {
-      await becomeKnown();
-      for (const [method, path, status] of [
-        ['GET', '/nothing/here', 404],
-        ['DELETE', TASKS, 405],
-        ['OPTIONS', TASKS, 404],
-        ['PROPFIND', TASKS, 404],
-        ['GET', '', 404],
-        ['GET', '?page=2', 404],
-      ] as const) {
-        const answer = await ask(path, { method });
-        expect([method, answer.status, answer.body]).toEqual([method, status, { ...SHAPE, code: status }]);
-      }
-      expect([404, 405]).toContain((await ask(TASKS, { method: 'HEAD' })).status);
-      const packed = await ask(BUGS, { method: 'POST', headers: { 'content-encoding': 'gzip' }, body: 'x' });
-      expect([packed.status, packed.body]).toEqual([415, { ...SHAPE, code: 415 }]);
-    });
   });
 
   describe('credentials', () => {

@@ -154,23 +154,6 @@ it('leaves a configured workspace alone without --force', async () => {
   expect(readFileSync(live, 'utf8')).toContain('- acme/web');
 });
 
-it('keeps a draft whose test fails', async () => {
-  const url = 'http://127.0.0.1:9/api/v1';
-  const args = ['init', '--folder', folder, '--url', url, '--set', 'your-organisation/your-repository=acme/web'];
-  writeFileSync(join(folder, '.env'), 'GITHUB_TOKEN=ghp_some_token\nWORKSYNC_API_KEY=wsk_some_key\n');
-  const { code, stdout, stderr } = await commandLine(...args);
-  expect(code).toBe(1);
-  expect(stdout).toMatch(/ERROR {4}team: workspace: unreachable/);
-  expect(stderr).toContain('Next: correct what is wrong');
-  expect(existsSync(join(folder, 'config/team.yaml'))).toBe(true);
-  expect(existsSync(join(folder, 'config/workspaces'))).toBe(false);
-  const other = await commandLine('init', '--folder', folder, '--url', 'https://other.test/api/v1');
-  expect(other).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('--url https://other.test/api/v1 has no effect'),
-  });
-});
-
 describe('on a terminal', () => {
   it('asks for another key while the workspace refuses it, three times at most', async () => {
     const { url, apiKey, close } = await startWorkspaceService();

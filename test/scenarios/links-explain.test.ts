@@ -95,23 +95,6 @@ describe('the status of a task', () => {
   });
 });
 
-describe('other rules than before', () => {
-  it('apply to open items, and not to finished ones', async () => {
-    await open();
-    const taskId = await newBug();
-    await edit({ number: 1, title: 'ticket one' });
-    await edit({ number: 2, title: 'ticket one', merged: true });
-    expect(await linksOf(taskId)).toEqual([]);
-    const rules = { links: [{ pattern: 'ticket one', task: 'BUG-1' }] };
-    await edit({ number: 3, title: 'BUG-1' });
-    await world.restart({ config: { rules } });
-    await world.until(async () => (await linksOf(taskId)).length === 2);
-    expect((await linksOf(taskId)).map(({ url }) => url.slice(-1)).toSorted()).toEqual(['1', '3']);
-    await world.restart({ config: { rules: {} } });
-    await world.until(async () => (await linksOf(taskId)).length === 1);
-  });
-});
-
 describe('links by hand', () => {
   /** As the commands send: through the daemon, which learns what the workspace answers. */
   const HASTE = { lane: 'interactive', patience: 60_000 } as const;

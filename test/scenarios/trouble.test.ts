@@ -189,8 +189,6 @@ describe('a workspace that', () => {
   );
 });
 
-describe('a quota that is used up', () => {});
-
 /** When the record of each pull request was written after its delivery, milliseconds. */
 async function lagsOf(numbers: readonly number[]): Promise<number[]> {
   const lags: number[] = [];

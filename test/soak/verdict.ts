@@ -54,22 +54,20 @@ export function judge(course: readonly Observed[]): Verdict {
   const settled = settledOf(course);
   const slopes = BOUNDS.map((each) => ({
     ...each,
-    slope: slopeBy(settled, each.name, each.unit, ({ hours }) => hours),
+    slope: slopeOf(settled.map((seen) => [seen.hours, seen[each.name] / each.unit] as const)),
   }));
   const limits = limitsOf(course);
   return {
     rows: [
-      ['', 'in an hour', '±', 'in 100 000 deliveries', 'may be', ''],
-      ...slopes.map(({ name, called, unit, bound, slope }) => {
-        const byCount = slopeBy(settled, name, unit, ({ deliveries }) => deliveries / 100_000);
-        const figures = [slope.value, slope.margin, byCount.value].map((value) => value.toFixed(3));
+      ['', 'in an hour', '±', 'may be', ''],
+      ...slopes.map(({ called, bound, slope }) => {
+        const figures = [slope.value, slope.margin].map((value) => value.toFixed(3));
         return [called, ...figures, `≤ ${bound}`, wordOf(slope, bound)];
       }),
-      ['', 'most', '', '', 'may be', ''],
+      ['', 'most', '', 'may be', ''],
       ...limits.map(({ called, most, limit }) => [
         called,
         most.toFixed(2),
-        '',
         '',
         `≤ ${limit.toFixed(2)}`,
         reached(most <= limit),
@@ -80,10 +78,6 @@ export function judge(course: readonly Observed[]): Verdict {
       ...limits.filter(({ most, limit }) => most > limit).map(({ called }) => called),
     ],
   };
-}
-
-function slopeBy(course: readonly Judged[], name: Quantity, unit: number, x: (each: Observed) => number): Slope {
-  return slopeOf(course.map((each) => [x(each), each[name] / unit] as const));
 }
 
 function limitsOf(course: readonly Observed[]) {

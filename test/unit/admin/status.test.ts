@@ -8,7 +8,6 @@ import {
   type ServedDaemon,
   worstFirst,
 } from '../../../src/admin/status/whole-status.ts';
-import { describeStatus } from '../../../src/cli/status/status.ts';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { createWorld, GITHUB, type World } from '../../support/harness/daemon.ts';
@@ -47,19 +46,6 @@ describe('the verdict', () => {
     const broken = [{ name: 'other', code: 'config_invalid', message: 'm', hint: 'h' }];
     expect(statusWith({}, { broken }).verdict).toBe('blocked');
     expect(statusWith(DEAD).verdict).toBe('degraded');
-  });
-});
-
-describe('worksync status', () => {
-  it('never says "running" alone where something is wrong', () => {
-    const text = describeStatus(statusWith(DEAD));
-    expect(text).toMatch(/^worksync 0\.1\.0 \(schema \d+, protocol \d+\), DEGRADED, up for /);
-    expect(text).toContain(
-      '  state       DEGRADED, running\n    connections_failing: 2 connections failing (github: unreachable, jira: unreachable). ',
-    );
-    expect(text).toContain('    changes_held: 94 changes need approval. List them with "worksync held"');
-    expect(text).toContain('  synced      24 of 260 pull requests, 6 of 64 links\n');
-    expect(describeStatus(statusWith())).toContain('  state       ok, running\n');
   });
 });
 
