@@ -127,6 +127,20 @@ describe('a backfill', () => {
     expect(forge.asked).toEqual([...asked, 'history app 3', 'history app 4']);
     expect(await records()).toEqual(numbers(12));
   });
+
+  it('stays paused where somebody paused it while its units were listed', async () => {
+    const forge = createForge({ app: pulls(3, THEN) });
+    const connect: typeof forge.connector.connect = (...given) => {
+      const connection = forge.connector.connect(...given);
+      const pause = () => world.ask('backfill-pause', { connection: 'forge' });
+      return { ...connection, units: (signal) => pause().then(() => connection.units(signal)) };
+    };
+    await open({ ...forge, connector: { ...forge.connector, connect } });
+    await ask();
+    await world.until(() => forge.asked.includes('units'));
+    await world.clock.advance(DAY);
+    expect([forge.asked, (await progress())?.state]).toEqual([['units'], 'paused']);
+  });
 });
 
 describe('beside live work', () => {

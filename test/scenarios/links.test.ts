@@ -177,4 +177,10 @@ describe('a document that a pull request names', () => {
     await edit('KEY');
     expect(await attachedTo()).toBe(taskId);
   });
+
+  it('is left alone where nothing says so', async () => {
+    await world.restart({ config: { rules: {} } });
+    await edit('KEY', { body: page });
+    expect(await attachedTo()).toBe(null);
+  });
 });
