@@ -72,7 +72,6 @@ interface Figure {
   readonly everyRun?: true;
 }
 
-/** A figure with what only people read. */
 export interface Measured extends Figure {
   readonly note?: string;
 }
@@ -84,7 +83,6 @@ export type Meaning = Pick<Figure, 'name' | 'unit' | 'everyRun' | 'yardstick'> &
 /** A figure of runs: a value of each, and what this is measured against where there is such a value. */
 type Row<Run> = Meaning & { of(run: Run): number; against?(run: Run): number };
 
-/** The middle one; of an even number the lower of the two in the middle, so that it is a figure that was measured. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((left, right) => left - right);
   const middle = sorted[Math.floor((sorted.length - 1) / 2)];

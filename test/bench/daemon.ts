@@ -124,7 +124,6 @@ export function writeConfiguration(folder: string, more: Configuration = {}): st
   return file;
 }
 
-/** A connection that asks its vendor nothing by itself. */
 export const CONNECTION = { connector: 'github', repositories: [REPOSITORY], webhookSecrets: SECRET, poll: 'off' };
 
 /** Ticks per second in `/proc`, the same on every Linux. */
@@ -198,7 +197,6 @@ export function runAlone<Result>(setup: Omit<Setup, 'folder'>, use: (daemon: Run
   return inFolder((folder) => runDaemon({ ...setup, folder }, use));
 }
 
-/** Runs a daemon for as long as it is used. Throws where it does not end in order. */
 export async function runDaemon<Result>(setup: Setup, use: (daemon: Running) => Promise<Result>): Promise<Result> {
   const { folder } = setup;
   const begin = performance.now();
@@ -263,7 +261,6 @@ export async function ask(
   return text;
 }
 
-/** Throws if a daemon has sent any request since its start: to the workspace, to a vendor or to another replica. */
 export async function expectNoRequests(daemon: Pick<Running, 'folder'>): Promise<void> {
   const lines = (await ask(daemon, '/metrics', [])).split('\n');
   expectPremise(lines.includes('# TYPE worksync_http_requests_total counter'), 'requests are counted');

@@ -18,7 +18,6 @@ export function pullRequestBodies(count: number): SignedBody[] {
   return Array.from({ length: count }, (_, index) => sign(pullRequestBody(example, index + 1)));
 }
 
-/** A signed body of this length: a pull request with very many labels. */
 export function largeBody(bytes: number, number: number): SignedBody {
   const payload = JSON.parse(pullRequestBody(JSON.stringify(openedExample()), number).toString()) as {
     pull_request: { base: Record<string, unknown> };

@@ -77,7 +77,6 @@ async function appendRead(store: OpenedStore, action: Action, name: string, body
   await appendAnswer(store.query, answer, `${action}:${page}`, Date.now());
 }
 
-/** Throws unless every item is known and nothing is left to do. */
 export async function expectSettled(store: OpenedStore, items = ITEMS): Promise<void> {
   const count = async (table: 'items' | 'outbox' | 'fetches') => {
     const counted = store.query.selectFrom(table).select(({ fn }) => fn.countAll<number>().as('count'));

@@ -92,7 +92,6 @@ export function headOf(
   );
 }
 
-/** One delivery after the other on one connection, until there is none. Resolves with their number. Throws if one is refused. */
 export function converse(
   socket: Socket,
   next: () => readonly [Buffer, Buffer] | undefined,

@@ -62,7 +62,6 @@ async function playDay(seed: number, commits: boolean): Promise<Played> {
     const windows = { requests: 200, window: '15m', burst: 40, burstWindow: '1m' };
     const quota = { ...windows, share: 1, visibility: `${VISIBILITY}s` };
     await world.restart({ config: { connections: Object.fromEntries(connections) as object, quota } });
-    // Names are looked up, and lists read for the first time.
     await until(world, world.clock.now() + 11 * MINUTE);
     await world.settled();
     asked.length = 0;

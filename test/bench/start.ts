@@ -200,7 +200,6 @@ async function jobOf({ folder, port }: Running, data: readonly string[]): Promis
   return { WORKSYNC_URL: `http://127.0.0.1:${port}`, WORKSYNC_TOKEN: secret };
 }
 
-/** A program until its end. Throws unless it prints what is expected, or if nothing is and it fails. */
 async function runNode(program: readonly string[], expected = '', given: Record<string, string> = {}): Promise<Used> {
   const tell = `data:text/javascript,${encodeURIComponent(TELL)}`;
   const env = { ...process.env, ...VARIABLES, ...given };

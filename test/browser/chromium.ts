@@ -3,7 +3,6 @@ import { type Browser, chromium } from 'playwright-core';
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 
-/** Starts the chromium of this machine. Fails with a clear message where there is none. */
 export function launchChromium(): Promise<Browser> {
   if (!existsSync(CHROMIUM)) {
     throw new Error(`there is no chromium at ${CHROMIUM}: install it, or name another with CHROMIUM=<path>`);

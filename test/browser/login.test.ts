@@ -9,15 +9,12 @@ import { type Running, startWorksync, worksync } from '../support/harness/proces
 import { launchChromium } from './chromium.ts';
 import { lowContrasts } from './contrast.ts';
 
-/** Logging in and out in a real browser, at a real daemon that has played the demo. */
-
 const scratch = mkdtempSync(join(tmpdir(), 'worksync-browser-'));
 /** Where pictures are kept when someone wants to look at the page: SCREENSHOTS=<folder>. */
 const pictures = process.env['SCREENSHOTS'];
 let daemon: Running | undefined;
 let browser: Browser | undefined;
 let address = '';
-/** The cookies of a browser that is logged in. */
 let loggedIn: BrowserContextOptions['storageState'];
 
 /** As a person gets it: by a command beside the daemon. */

@@ -18,7 +18,6 @@ const GITHUB = { connector: 'github', repositories: ['acme/app'], webhookSecrets
 /** Workspaces of the scene with many: three pages of the list. What 2 000 cost, `npm run bench -- --deep pages` says. */
 const MANY = 120;
 
-/** The pages under test. */
 type Scene = Pick<World, 'daemon' | 'close'>;
 
 const SCENES: Readonly<Record<string, () => Promise<Scene>>> = {
@@ -57,7 +56,6 @@ const SCENES: Readonly<Record<string, () => Promise<Scene>>> = {
 
 const BELOW = ['', '/problems', '/changes', '/deliveries', '/item', '/backfills', '/rules', '/configuration', '/audit'];
 
-/** Addresses of the pages of a scene. */
 function pagesOf(scene: string): readonly string[] {
   const own = BELOW.map((path) => `/workspaces/test${path}`);
   if (scene === 'busy')
@@ -88,7 +86,6 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Returns the findings of axe, each with its first element. */
 async function findingsOf(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<{ violations: Finding[] }>(
@@ -191,7 +188,6 @@ describe('by keyboard alone', () => {
   });
 });
 
-/** Presses Tab until the element has the focus. */
 async function tabTo(page: Page, id: string): Promise<void> {
   for (let presses = 0; presses < 60; presses++) {
     if ((await page.evaluate<string>('document.activeElement.id')) === id) return;

@@ -11,8 +11,6 @@ import {
   type Turn,
 } from '../support/vendors/course.ts';
 
-/** A connection of Bitbucket, beyond the polls and fetches of the contract suite. */
-
 const { signal } = new AbortController();
 const ORIGIN = 'https://api.bitbucket.org/2.0';
 const PARTY = { connector: bitbucket, given: { token: 'ATCTT3x', repositories: ['acme/api'] }, origin: ORIGIN };
@@ -126,13 +124,6 @@ describe('the budget', () => {
     expect((await connection.poll(position, signal)).outcome).toBe('page');
     await clock.advance(3_700_000);
     await history(connection);
-  });
-
-  it('counts its own requests, since Bitbucket does not say what is left', async () => {
-    const course = [1, 2, 3, 4, 5].map(() => listed(limit));
-    const { connection } = courseOf(bitbucket, PARTY.given, ORIGIN, course);
-    for (const _ of course) await history(connection);
-    expect((await failure(history(connection)))?.code).toBe('rate_limited');
   });
 });
 

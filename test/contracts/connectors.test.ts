@@ -83,7 +83,6 @@ function endingOf(item: Item) {
 /** To make one takes longer than to draw from it a hundred times. */
 const ANY_TEXT = fc.string({ unit: 'binary', maxLength: 3 });
 
-/** The result of `codeOf` without an error. */
 const NO_ERROR = 'not a SyncError: undefined';
 
 /** Every request that no exchange was written for. */
@@ -137,7 +136,6 @@ describe('the registry', () => {
 });
 
 describe.each(PROFILES)('$id', (profile) => {
-  /** Translates a page as reconcile does. */
   async function translatedPage({ event }: FixtureCase, page: unknown): Promise<Translated> {
     const { query } = await openTestStore();
     const converter = createInlineConverter(connectors);

@@ -14,8 +14,6 @@ import {
   type Turn,
 } from '../support/vendors/course.ts';
 
-/** A connection of GitHub, beyond the polls and fetches of the contract suite. */
-
 const { signal } = new AbortController();
 const ORIGIN = 'https://api.github.com';
 const PARTY = { connector: github, given: { token: 'ghp_x', repositories: ['acme/api'] }, origin: ORIGIN };
@@ -185,11 +183,8 @@ describe('issues', () => {
     const locator = { repoId: '70100', repository: 'acme/api', number: '13', id: '880013' };
     const reference: ItemReference = { kind: 'work_item', key, locator };
     const NAMED = 'GET /repos/acme/api/issues/13';
-    const BY_ID = 'GET /repositories/70100/issues/13';
-    const moved = (location: string): Turn => [NAMED, { status: 301, headers: { location: ORIGIN + location } }];
     const fetched = async (connection: Connection) =>
       itemsIn(WITH_ISSUES, await connection.fetch(reference, signal), 'fetch');
-    const GONE = exactly([expect.objectContaining({ key, identifier: '#13', containerId: '70100', gone: true })]);
 
     conversations(WITH_ISSUES, {
       'are not gone when they were switched off': [
@@ -199,15 +194,6 @@ describe('issues', () => {
           ['GET /repositories/70100', { body: { ...REPOSITORY, has_issues: false } }],
         ],
         failing('feature_off'),
-      ],
-      'are gone when they were transferred to where they have the same number': [
-        fetched,
-        [
-          moved('/repositories/99/issues/13'),
-          ['GET /repositories/99/issues/13', { body: issue(13, { id: 7 }) }],
-          [BY_ID, { body: issue(13, { id: 7 }) }],
-        ],
-        GONE,
       ],
     });
   });
@@ -246,15 +232,6 @@ describe('sweep', () => {
       [FIND, [`GET ${list('pulls')}`, { body: [{ id: 1 }] }]],
       failing('answer_malformed'),
     ],
-    'leaves out the whole repository where its pull requests are switched off': [
-      sweep,
-      [
-        [REPO, { body: { ...REPOSITORY, has_pull_requests: false } }],
-        [`GET ${list('issues')}`, { body: [issue(1)] }],
-      ],
-      [{ keys: ['github:github.com:issue:880001'], containers: [] }],
-      { issues: true },
-    ],
   });
 });
 
@@ -280,14 +257,8 @@ describe('hooks', () => {
   const install = (connection: Required<Connection>) => connection.hooks.install(URL_OF_HOOK, 's3cret', signal);
   const standing = (...hooks: object[]): Turn => [HOOKS_LIST, { body: hooks }];
   const wanted = { url: URL_OF_HOOK, content_type: 'json', insecure_ssl: '0', secret: 's3cret' };
-  const is = (state: string, message: string) => [{ subject: 'acme/api', state, message }];
 
   conversations(PARTY, {
-    'have flaws': [
-      states,
-      [standing(hook({ config: { url: URL_OF_HOOK, content_type: 'form', insecure_ssl: 1 } }))],
-      is('active', 'webhook 31 does not send application/json, has no secret, does not verify the certificate'),
-    ],
     ...Object.fromEntries(
       [403, 404].map((status) => [
         `are unknown where the credential may not read them: ${status}`,
@@ -312,22 +283,18 @@ describe('hooks', () => {
       [{ subject: 'acme/api', outcome: 'created', state: 'active' }],
       { issues: true },
     ],
-    ...Object.fromEntries(
-      (
+    'their state and their events are mended': [
+      install,
+      [
+        standing(hook({ active: false, events: ['push'] })),
         [
-          [
-            'their state and their events are mended',
-            'updated',
-            { active: false, events: ['push'] },
-            ['push', ...EVENTS],
-          ],
-        ] as const
-      ).map(([name, outcome, present, events]) => {
-        const sent = { active: true, events: events.toSorted((a, b) => a.localeCompare(b)), config: wanted };
-        const patch: Turn = ['PATCH /repos/acme/api/hooks/31', { body: hook({ events }) }, sent];
-        return [name, [install, [standing(hook(present)), patch], [{ outcome, state: 'active' }]]] as const;
-      }),
-    ),
+          'PATCH /repos/acme/api/hooks/31',
+          { body: hook() },
+          { active: true, events: ['push', ...EVENTS].toSorted((a, b) => a.localeCompare(b)), config: wanted },
+        ],
+      ],
+      [{ outcome: 'updated', state: 'active' }],
+    ],
     'of an organisation cover its repositories': [
       states,
       [
@@ -341,24 +308,6 @@ describe('hooks', () => {
       ],
       { organizations: ['acme'], repositories: ['acme/api', 'tools/cli', 'acme/x*'] },
     ],
-  });
-
-  describe('of an App', () => {
-    const CONFIG = 'GET /app/hook/config';
-    const about = (events: readonly string[] = EVENTS): Turn => [
-      'GET /app',
-      { body: { id: 4711, slug: 'acme-sync', events } },
-      undefined,
-      SIGNED,
-    ];
-    const is = (state: string, message: unknown) => [{ subject: 'GitHub App acme-sync', state, message }];
-
-    conversations(
-      { ...PARTY, given: { ...PARTY.given, ...AS_APP } },
-      {
-        'are active': [states, [[CONFIG, { body: hook().config }], about()], is('active', 'the webhook of the App')],
-      },
-    );
   });
 });
 
@@ -484,7 +433,6 @@ describe('write-back', () => {
     (connection: Required<Connection>) =>
       connection.close(reference, signal);
   const ISSUE = '/repos/acme/api/issues/13';
-  const DONE = undefined;
 
   conversations(PARTY, {
     'updates its own comment': [
@@ -499,18 +447,6 @@ describe('write-back', () => {
         ME,
         listed(comment(2, text)),
       ],
-    ],
-    'knows its own comments as an App': [
-      write(),
-      [
-        MINT,
-        FOUND,
-        ['GET /app', { body: { id: 4711 } }],
-        listed(comment(1, text, 5), { ...comment(2, marker, 6), performed_via_github_app: { id: 4711 } }),
-        edits,
-      ],
-      DONE,
-      AS_APP,
     ],
     ...Object.fromEntries(
       (

@@ -143,7 +143,6 @@ function filesIn(folder: string): readonly Payload[] {
   return names.map((name) => ({ name, bytes: readFileSync(join(folder, name)) }));
 }
 
-/** Recorded payloads of GitHub and of five versions of its server. */
 function octokitExamples(): readonly Payload[] {
   const root = createRequire(import.meta.url).resolve('@octokit/webhooks-examples/package.json');
   const servers = ['api.github.com', 'ghes-31', 'ghes-32', 'ghes-33', 'ghes-34', 'ghes-35'];

@@ -37,7 +37,6 @@ function random(): string {
   return randomBytes(30).toString('base64').replaceAll('=', '').replaceAll('/', '.');
 }
 
-/** The placeholder of a variable in a workspace file. */
 const variable = (name: string) => `\${${name}}`;
 
 /** A new secret in the environment; the text that stands for it in a workspace file. */

@@ -5,8 +5,6 @@ import { postPull } from '../support/harness/post-pull.ts';
 import { startNode, startProgram } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
-/** A daemon as what starts it, reads it, or lives beside it on the machine meets it. */
-
 const SECRET = 'a-secret-of-sixteen-or-more';
 const CONFIG = `connections:\n  github: { connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }\n`;
 

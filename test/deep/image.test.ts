@@ -169,7 +169,6 @@ function healthCheck() {
   });
 }
 
-/** `ENTRYPOINT` and `CMD` together. */
 const START = JSON.stringify([...execForm(textOf('ENTRYPOINT')), ...execForm(textOf('CMD'))]);
 
 /** A `COPY` from the build context, as Docker does it. */
@@ -202,7 +201,6 @@ function play({ text }: Instruction, before: readonly Instruction[]): void {
   execFileSync('sh', ['-c', command], { cwd: app, stdio: 'pipe', env: { ...process.env, ...environment(before) } });
 }
 
-/** Bytes below a folder. */
 function sizeOf(folder: string): number {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => statSync(join(folder, name)))

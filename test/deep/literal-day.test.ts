@@ -9,8 +9,6 @@ import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daem
 import { TOP } from '../support/harness/processes.ts';
 import { type PullSetting, pullObject } from '../support/vendors/github-payloads.ts';
 
-/** The reference service as `workspace serve --literal --headers X-One-` runs it, and a daemon with the settings of the profile. */
-
 const LITERAL = { isLiteral: true, headerPrefix: 'X-One-' };
 const PROFILE = 'config/examples/one-horizon.yaml';
 const MINUTE = 60_000;

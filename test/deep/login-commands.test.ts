@@ -5,7 +5,6 @@ import { cookieOf } from '../support/harness/browser-session.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
 import { type Running, startProgram, startWorksync, worksync } from '../support/harness/processes.ts';
 
-/** `worksync login` and `worksync logout`, beside a real daemon and without one. */
 const folder = folderOfFile('login');
 const data = join(folder, 'data');
 let daemon: Running;
@@ -25,7 +24,6 @@ afterAll(async () => {
 
 const command = (...args: string[]) => worksync([...args, '--data', data]);
 
-/** Logs in by a link; the cookie. */
 function open(link: string): Promise<string> {
   return cookieOf(address, { link: new URL(link).searchParams.get('link') ?? '' });
 }

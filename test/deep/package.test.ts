@@ -9,8 +9,6 @@ import { folderOfFile } from '../support/harness/folder.ts';
 import { copyProductionPackages, npm } from '../support/harness/npm.ts';
 import { startProgram, TOP } from '../support/harness/processes.ts';
 
-/** The package as npm installs it into an empty folder, under the oldest Node that it is for. */
-
 /** A program that uses the package; each line that must not compile says so. */
 const USE = `
 import { connect, WorkspaceError } from 'worksync/client';
@@ -49,7 +47,6 @@ function installOldestNode(oldest: string): string {
   return join(place, 'node_modules', `${name}-${process.arch}`, 'bin/node');
 }
 
-/** Installs the package as npm does, without a registry. */
 function unpack(file: string): void {
   copyProductionPackages(folder);
   mkdirSync(installed);

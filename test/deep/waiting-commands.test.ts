@@ -23,7 +23,6 @@ afterEach(async () => {
   await service.close();
 });
 
-/** A daemon's configuration, which every command of this test finds. */
 function configure({ apiKey = service.apiKey, quota }: { apiKey?: string; quota: string }): void {
   const hooks = 'connector: github, repositories: [acme/app], webhookSecrets: a-secret-of-sixteen-or-more, poll: off';
   const config = join(scratch, 'team.yaml');
@@ -70,21 +69,5 @@ describe('while the key is refused', () => {
     configure({ quota: '{ requests: 100, burst: 50 }' });
     const listed = await commandLine('tasks', 'list');
     expect([listed.code, complaintsOf(listed)]).toEqual([0, '']);
-  });
-});
-
-describe('while the quota is used up', () => {
-  it.each(['alone', 'beside a daemon'])('a command %s that waits says at once what for, and goes on', async (place) => {
-    configure({ quota: '{ requests: 100, burst: 3, burstWindow: 4s, share: 1 }' });
-    if (place !== 'alone') await startDaemon();
-    const said: string[] = [];
-    for (let sent = 0; sent < 7; sent++) {
-      const { code, stderr } = await commandLine('tasks', 'list');
-      expect([code, stderr]).toEqual([0, expect.anything()]);
-      if (stderr !== '') said.push(stderr);
-    }
-    expect(said.length).toBeGreaterThan(0);
-    for (const stderr of said)
-      expect(stderr).toMatch(/^worksync: the request quota .* can go in [0-4] s\. Waiting for at most (90|89) s\.\n$/);
   });
 });

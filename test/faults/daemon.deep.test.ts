@@ -5,8 +5,6 @@ import { listenLocally } from '../support/harness/listen.ts';
 import { startOwnDaemon } from '../support/harness/own-daemon.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
-/** Real daemons that end, with the limits of a real shutdown. */
-
 const scratch = useScratch('daemon-ends');
 const startAgain = (flags: readonly string[]) => scratch.start(['run', ...flags, '--port', '0']).says('Status page');
 

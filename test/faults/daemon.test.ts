@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
+import { isDeep } from '../support/harness/depth.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { postPull } from '../support/harness/post-pull.ts';
 import { type Running, startPatientDaemon, TOP } from '../support/harness/processes.ts';
@@ -22,11 +24,16 @@ const outputs: string[] = [];
 let folder: string;
 let service: TestService;
 let config: string;
+let isSlow: boolean;
 const started: Running[] = [];
 
 beforeEach(async () => {
   folder = folderOfTest('processes');
-  service = await startWorkspaceService({ quota: NO_QUOTA });
+  isSlow = false;
+  service = await startWorkspaceService({
+    quota: NO_QUOTA,
+    faults: { before: async () => (isSlow ? pause(300, undefined) : undefined) },
+  });
   const { url, apiKey, oauthToken } = service;
   for (const secret of [apiKey, oauthToken]) secrets.add(secret);
   config = writeConfig({ workspace: { url, apiKey } });
@@ -81,6 +88,50 @@ async function command(...args: readonly string[]) {
 const post = (address: string, number: number) => postPull(`${address}/webhooks/test/github`, WEBHOOK_SECRET, number);
 
 describe('SIGTERM', () => {
+  /** Ten senders post one pull request after another until nobody listens; what was acknowledged is noted. */
+  function putUnderLoad(address: string): { acknowledged: Set<number>; ended: Promise<unknown> } {
+    const acknowledged = new Set<number>();
+    let next = 1;
+    const sender = async () => {
+      for (;;) {
+        const number = next++;
+        const answer = await post(address, number);
+        if (answer === 202) acknowledged.add(number);
+        if (answer === 'refused') return;
+      }
+    };
+    return { acknowledged, ended: Promise.all(Array.from({ length: 10 }, sender)) };
+  }
+
+  /** The answers of `/readyz` until the daemon stops listening, without repetitions. */
+  async function watchReadiness(address: string): Promise<(number | 'refused')[]> {
+    const seen: (number | 'refused')[] = [];
+    while (seen.at(-1) !== 'refused') {
+      const answer = await fetch(`${address}/readyz`).then(
+        ({ status }) => status,
+        () => 'refused' as const,
+      );
+      if (answer !== seen.at(-1)) seen.push(answer);
+    }
+    return seen;
+  }
+
+  it.runIf(isDeep)('under load ends with 0, readiness first, and loses nothing that was acknowledged', async () => {
+    const { running, address } = await startDaemon();
+    isSlow = true;
+    const load = putUnderLoad(address);
+    while (load.acknowledged.size < 50) await nextTurnOfLoop();
+    const readiness = watchReadiness(address);
+    const { code } = await running.end('SIGTERM');
+    expect(code).toBe(0);
+    expect(['200 503 refused', '200 refused', '503 refused', 'refused']).toContain((await readiness).join(' '));
+    await load.ended;
+
+    isSlow = false;
+    expect(await command('once', ...flags())).toMatchObject({ code: 0 });
+    expect((await service.service.statistics()).pullRequests).toBeGreaterThanOrEqual(load.acknowledged.size);
+  });
+
   it('while the workspace does not answer waits 5 s for it, stores the rest, and the next start sends it', async () => {
     const answer = Promise.withResolvers<undefined>();
     let held = 0;

@@ -20,8 +20,6 @@ import { CAN_LIMIT_FILES, limitFiles } from '../support/faults/file-limit.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** Faults of a database while the daemon runs: they are reported, and nothing is acknowledged that is not stored. */
-
 const SECOND = 1_000;
 
 let world: World;

@@ -3,8 +3,6 @@ import { expect, onTestFinished, test } from 'vitest';
 import { signed } from '../support/fakes/notes.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 
-/** Unsigned floods take no memory and no connection that others need. Real sockets, small limits. */
-
 const PATH = '/webhooks/main/notes';
 const MEBIBYTE = 1024 * 1024;
 

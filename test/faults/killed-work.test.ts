@@ -1,15 +1,19 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { sql } from 'kysely';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/platform/database/open.ts';
 import { systemRandom } from '../../src/platform/lib/clock.ts';
+import { readBackfills, requestBackfill } from '../../src/store/connections/backfills.ts';
 import { openInstallationFile, openTables } from '../../src/store/installation/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';
 import type { Schema } from '../../src/store/schema/tables.ts';
+import { fastClock } from '../support/fakes/crash-clock.ts';
+import { NO_QUOTA, startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import type { WorkInputs } from '../support/faults/killed-work.ts';
 import { killsOf } from '../support/harness/depth.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
@@ -19,8 +23,6 @@ import { openStore } from '../support/harness/store.ts';
 import { sessionsEnded } from '../support/postgres/server-sessions.ts';
 import { newPlace, ON_POSTGRES, storePlace } from '../support/postgres/store-place.ts';
 import { dumpStore, fillStore } from '../support/rows/filled-store.ts';
-
-/** Real processes that are killed in the middle of what is done once: the next one goes on, and nothing is lost or doubled. */
 
 const run = promisify(execFile);
 const env = { PATH: process.env['PATH'] ?? '', TZ: 'UTC', NODE_COMPILE_CACHE: COMPILE_CACHE };
@@ -59,9 +61,10 @@ interface Case<Work extends keyof WorkInputs> {
   readonly input: WorkInputs[Work];
   /** The database at which the sessions of a dead process may still be open. */
   readonly at?: Named;
+  /** After the kill, before the same work is done again. */
+  readonly between?: () => Promise<void>;
   /** Whether the kill came when nothing was left to do, so that the work would be refused. */
   readonly isDone?: () => Promise<boolean>;
-  /** After the work was done. */
   readonly check: () => Promise<void>;
 }
 
@@ -85,6 +88,7 @@ async function killAtEach<Work extends keyof WorkInputs>(
       const each = await prepare();
       expect([step, await done(each, step)]).toEqual([step, 'SIGKILL']);
       if (each.at) await isOver(each.at);
+      await each.between?.();
       if (!(await each.isDone?.())) expect([step, await done(each, 0)]).toEqual([step, { steps: expect.any(Number) }]);
       await each.check();
     }
@@ -93,7 +97,6 @@ async function killAtEach<Work extends keyof WorkInputs>(
   return told.steps;
 }
 
-/** A file of SQLite with rows in each table. */
 async function filled(file: string, rows: number): Promise<void> {
   await (await openInstallationFile({ file, random: systemRandom() })).close();
   const { commit, close } = await openTables({ file });
@@ -160,29 +163,113 @@ describe('a process that is killed', () => {
     expect(steps).toBeGreaterThanOrEqual(40);
   });
 
-  it('at any step of a walk goes on where it stopped: each page once, the watermark with the last', async () => {
+  const ALL = ['1', '2', '3'];
+  it.each([
+    {
+      work: 'poll',
+      steps: 6,
+      asked: ALL,
+      // The last commit ends the walk, so that a poll after it would read everything again.
+      killedAt: [ALL, ['2', '3'], ['2', '3'], ['3'], ['3']],
+      expected: { polls: [{ watermark: '2026-01-04T00:00:00Z', etag: '"1"', walk: null }], backfills: [] },
+    },
+    {
+      work: 'backfill',
+      steps: 8,
+      asked: ['units', ...ALL],
+      killedAt: [['units', ...ALL], ALL, ALL, ['2', '3'], ['2', '3'], ['3'], ['3']],
+      expected: { polls: [], backfills: [{ units: 1, unitsDone: 1, pages: 3 }] },
+    },
+  ])('at any step of a $work goes on where it stopped and takes each page once', async (row) => {
     // The schema is there already, so that the steps counted are those of the walk.
     const begin = async () => {
       const file = join(folder(), 'walk.db');
       const at = named(await storePlace(file));
-      await (await openStore({ file })).close();
-      const poll = (step: number) => child<object>('poll-child', at.place, String(step));
-      return { at, file, poll };
-    };
-    expect(await (await begin()).poll(0)).toEqual({ steps: 6, asked: ['1', '2', '3'] });
-    // Killed before the nth commit, or after it: the page of that commit is asked for again, or not.
-    const expected = [['1', '2', '3'], ['2', '3'], ['2', '3'], ['3'], ['3']];
-    for (const [index, asked] of expected.entries()) {
-      const { at, file, poll } = await begin();
-      expect(await poll(index + 1)).toBe('SIGKILL');
-      await isOver(at);
-      expect(await poll(0)).toMatchObject({ asked });
       const store = await openStore({ file });
-      expect((await inboxOf(store)).map((row) => row.body)).toEqual(['page 1', 'page 2', 'page 3']);
-      expect(await store.query.selectFrom('polls').selectAll().execute()).toMatchObject([
-        { watermark: '2026-01-04T00:00:00Z', etag: '"1"', walk: null },
-      ]);
+      if (row.work === 'backfill') await requestBackfill(store.query, { connection: 'notes', since: null, now: 1 });
+      await store.close();
+      return { at, file, walk: (step: number) => child<object>('walk-child', row.work, at.place, String(step)) };
+    };
+    expect(await (await begin()).walk(0)).toEqual({ steps: row.steps, asked: row.asked });
+    for (const [index, asked] of row.killedAt.entries()) {
+      const { at, file, walk } = await begin();
+      expect(await walk(index + 1)).toBe('SIGKILL');
+      await isOver(at);
+      expect(await walk(0)).toMatchObject({ asked });
+      const store = await openStore({ file });
+      expect((await inboxOf(store)).map(({ body }) => body)).toEqual(['page 1', 'page 2', 'page 3']);
+      const polls = await store.query.selectFrom('polls').selectAll().execute();
+      expect({ polls, backfills: await readBackfills(store.query) }).toMatchObject(row.expected);
       await store.close();
     }
+  });
+});
+
+/** Facts that are missing from the database, or only in a file. */
+describe.skipIf(ON_POSTGRES)('a process that is killed, beside a file', () => {
+  it('while it makes a backup leaves none that is taken for whole, and the database as it was', async () => {
+    const source = join(folder(), 'worksync.db');
+    await filled(source, 900);
+    const wanted = await dumpOf(source);
+    const steps = await killAtEach('back-up', {
+      every: 3,
+      async prepare() {
+        const data = folder();
+        copyFileSync(source, join(data, 'worksync.db'));
+        const destination = join(folder(), 'copy.db');
+        return {
+          input: { data, destination },
+          async between() {
+            expect(await dumpOf(join(data, 'worksync.db'))).toEqual(wanted);
+            if (!existsSync(destination)) return;
+            expect(await dumpOf(destination)).toEqual(wanted);
+            // Its name is taken for good.
+            rmSync(destination);
+          },
+          async check() {
+            expect(await dumpOf(destination)).toEqual(wanted);
+            expect(existsSync(`${destination}.unfinished`)).toBe(false);
+          },
+        };
+      },
+    });
+    expect(steps).toBeGreaterThanOrEqual(10);
+  });
+
+  it('while it replaces an API key leaves one key that works, and its secret in the file', async () => {
+    const steps = await killAtEach('rotate', {
+      every: 4,
+      async prepare() {
+        const service = await startWorkspaceService({ clock: fastClock(), quota: NO_QUOTA });
+        const { workspaceId, userId, url, oauthToken: token } = service;
+        const { apiKeyId: keyId } = await service.service.mintKey({ workspaceId, userId, description: 'old' });
+        const path = join(folder(), 'ci.key');
+        const owner = service.client(token);
+        const use = async () => {
+          const secret = existsSync(path) ? readFileSync(path, 'utf8').trim() : '';
+          if (secret !== '') await service.client(secret).listTasks({ query: { limit: 1 } }, {});
+        };
+        // Others use what stands in the file, as soon as it stands there.
+        const traffic = setInterval(() => void use().catch(() => undefined), 50);
+        onTestFinished(async () => {
+          clearInterval(traffic);
+          await service.close();
+        });
+        return {
+          input: { url, token, keyId, path },
+          async check() {
+            clearInterval(traffic);
+            await use();
+            const { apiKeys } = (await owner.listApiKeys({}, {})).body;
+            const active = apiKeys.filter(({ status }) => status === 'active');
+            const secret = readFileSync(path, 'utf8').trim();
+            const made = active.filter(({ description }) => description === 'the new one');
+            expect(made.map(({ keyPrefix }) => secret.startsWith(keyPrefix))).toEqual([true]);
+            expect(active.map(({ apiKeyId }) => apiKeyId)).not.toContain(keyId);
+          },
+        };
+      },
+    });
+    expect(steps).toBeGreaterThanOrEqual(12);
   });
 });

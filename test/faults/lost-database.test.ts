@@ -11,8 +11,6 @@ import { isDeep } from '../support/harness/depth.ts';
 import { githubTracker } from '../support/vendors/provider-servers/github.ts';
 import { openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 
-/** A daemon begins anew, or with an older database, beside a workspace that is full of what it had made there. */
-
 const VENDOR = githubTracker('a webhook secret for tests only');
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

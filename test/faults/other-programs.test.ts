@@ -13,7 +13,6 @@ import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Another program that has a database of ours open, and has begun something there. */
 interface OtherProgram {
-  /** Ends it, and what it has begun. */
   end(): Promise<void>;
 }
 
@@ -80,13 +79,11 @@ const write = async (size: number) => {
 };
 const causes = async () => (await world.partition().status()).causes;
 
-/** Once more. */
 const tried = async () => {
   const before = tries;
   await expect.poll(() => tries).toBeGreaterThan(before);
 };
 
-/** Deliveries in the file itself, without what is only in the log. */
 function deliveriesInFile(): number {
   const copy = join(world.dataFolder, 'without-log.db');
   copyFileSync(file(), copy);

@@ -7,8 +7,6 @@ import { sampleOf } from '../support/harness/depth.ts';
 import type { Running } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
-/** A real `worksync workspace serve`, killed under 50 clients, and while events wait for their delivery. */
-
 const EVENTS = 10;
 
 const CLIENTS = 50;

@@ -10,8 +10,6 @@ import { folderOfTest } from '../support/harness/folder.ts';
 import { postPull } from '../support/harness/post-pull.ts';
 import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 
-/** Starts that cannot succeed end with their documented code; those that can in part succeed in part. */
-
 const SECRET = 'a-secret-of-sixteen-or-more';
 /** A workspace without faults. No server listens on the address at which a check would query GitHub. */
 const GOOD = `connections:\n  hooks: { connector: github, apiUrl: http://127.0.0.1:9, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }\n`;
@@ -117,7 +115,6 @@ describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
 
 describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', () => {
   const NOBODY = 65_534;
-  /** A start of another user. */
   const asNobody = async (config: string) => {
     process.seteuid?.(NOBODY);
     try {
@@ -129,7 +126,6 @@ describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', 
 
   beforeEach(() => chmodSync(scratch, 0o755));
 
-  /** Returns a configuration beside a data folder in which this file is for reading only. */
   function configurationBeside(name: string): string {
     mkdirSync(data, { mode: 0o755 });
     chownSync(data, NOBODY, NOBODY);

@@ -14,8 +14,6 @@ import { bytesOf, damage, mutated, mutations } from '../support/faults/fuzz/muta
 import { faultsOf } from '../support/faults/fuzz/sound-items.ts';
 import { fuzzed } from '../support/harness/depth.ts';
 
-/** Whatever a vendor answers, or the workspace: it is read as what it should be, or refused, and nothing else is asked for it. */
-
 const { signal } = new AbortController();
 
 const headerValue = fc.oneof(

@@ -23,8 +23,6 @@ import { fuzzed } from '../support/harness/depth.ts';
 import { readDom } from '../support/harness/dom.ts';
 import { pull } from '../support/rows/items.ts';
 
-/** Whatever a text, a path, a file or an answer holds: its reader says what it is, or refuses it, and never breaks. */
-
 const hostile = fc.constantFrom(...HOSTILE_TEXTS, ...HOSTILE_ADDRESSES, ...HOSTILE_TIMES);
 const SIGNS = [
   ...'\n·\n\n·# ·- ·> ·`·```\n·|·|-|-|\n·](·[·![·)·<·>·*·__·&lt;·&#x6a;· ·{·}·{title}·:·#1'.split('·'),
@@ -199,7 +197,6 @@ it('no signature of a replica is believed that is not letter for letter a right 
   expect(replica.verify({ ...REQUEST, headers }, 'me')).toMatchObject({ identity: { role: 'admin' } });
 });
 
-/** A text with some edits, none of which leaves it as it was. */
 function editsOf(good: string) {
   const edit = fc.record({
     at: fc.nat(good.length),

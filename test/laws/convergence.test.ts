@@ -189,7 +189,6 @@ class World extends PipelineWorld {
     await this.settleDown();
   }
 
-  /** Everything is delivered, everything is answered, nobody does anything else. */
   async settleDown(): Promise<void> {
     await this.#deliver(this.unsent.splice(0));
     await this.readTasks();
@@ -199,7 +198,6 @@ class World extends PipelineWorld {
     await this.comeToRest(pass, this.#fetched);
   }
 
-  /** Returns the differences between the workspace and the desired state. */
   faults(): string[] {
     return this.provider.flatMap((pull, index) => [
       ...this.#recordFaults(pull),

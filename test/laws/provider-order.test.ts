@@ -97,7 +97,6 @@ class World {
     if (step.do === 'answer') this.#answer();
   }
 
-  /** Delivers everything in the order of the events, to a connection whose fetches are refused. */
   deliverAll(): void {
     for (const one of this.#unsent.splice(0)) this.#take('webhook', one);
   }
@@ -160,7 +159,6 @@ class World {
     return list.length === 0 ? [] : list.splice(pick % list.length, 1);
   }
 
-  /** Until nobody asks for it any more. */
   #fetch(): void {
     while (this.#asks > 0) {
       this.#read();

@@ -182,10 +182,8 @@ class World {
   readonly #clock: TravellingClock = createTravellingClock();
   readonly #connection = `c${connections++}`;
   #book!: NameBindings;
-  /** The present name of each container by its id; null if deleted. */
   readonly #things = new Map<string, string | null>();
   readonly #sent: NamedUnit[] = [];
-  /** The violations so far. */
   readonly wrong: string[] = [];
   /** The id that the name was bound to. */
   bound: string | undefined;

@@ -29,7 +29,6 @@ const APART = 400;
 /** Histories whose deliveries are applied together. They are few, so that a fault fails the test in its first half second. */
 const AT_ONCE = 10;
 
-/** A generator of numbers that the seed repeats. */
 function numbersOf(seed: number): (below: number) => number {
   let state = (seed * 2_654_435_761 + 1) >>> 0;
   return (below) => {
@@ -48,7 +47,6 @@ interface History {
   readonly polled: readonly Item[];
 }
 
-/** Draws a history of legal events. */
 function historyOf(number: number, draw: (below: number) => number, hasComments = true): History {
   const key = `BUG-${number + 1}`;
   const pulls: Pulls = [undefined, undefined, undefined];
@@ -369,7 +367,6 @@ it(`in any order, repeated, with each delivery lost in turn, and with kills, of 
   }
 });
 
-/** All orders of five numbers. */
 function ordersOf(numbers: readonly number[]): number[][] {
   if (numbers.length === 0) return [[]];
   return numbers.flatMap((first) => ordersOf(numbers.filter((each) => each !== first)).map((rest) => [first, ...rest]));
@@ -431,7 +428,6 @@ it.each(WEBHOOKS)(
   },
 );
 
-/** A person sets a status after the event of this number. */
 interface Edit {
   readonly after: number;
   readonly status: string;

@@ -223,7 +223,6 @@ function blocksOf(change: Content, size: number, block: number): number[] {
   return Array.from({ length: Math.max(0, Math.ceil(to / block) - first) }, (_, index) => first + index);
 }
 
-/** Applies a change to the bytes of a file from `from` on. */
 function overwrite(piece: Buffer, from: number, change: Content): void {
   if (change.what === 'truncate') {
     piece.fill(0, Math.min(piece.length, Math.max(0, change.size - from)));
@@ -307,7 +306,6 @@ function changeOf(entry: Buffer, first: number): Change {
   return { what, path, inode };
 }
 
-/** The recorder, made by the compiler of this system. */
 export interface Recorder {
   /** The environment of the recorded process. @param cut the change before which it kills itself; 0 for none */
   environment(recorded: { readonly folder: string; readonly record: string; readonly cut: number }): {

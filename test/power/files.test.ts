@@ -39,7 +39,6 @@ interface Action {
   readonly name: string;
   readonly flags?: (folder: string) => readonly string[];
   prepare?(folder: string): Promise<void>;
-  /** The content of a folder: `old`, `new` or anything else. */
   see(folder: string): string;
 }
 

@@ -55,7 +55,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = Object.fromEntri
 interface SourceFile {
   /** Relative to src, with forward slashes. */
   readonly path: string;
-  /** Without comments. */
   readonly code: string;
   readonly imports: readonly string[];
 }

@@ -38,7 +38,6 @@ function withoutBlocks(text: string): string {
   return text.replace(/```[\s\S]*?```/g, '');
 }
 
-/** Links of a document that lead nowhere: to no file, or to no heading of it. */
 function deadLinks(document: string, text: string): string[] {
   const links = found(withoutBlocks(text), /\]\(([^)\s]+)\)/g).filter((link) => !/^[a-z]+:/.test(link));
   return links.filter((link) => {
@@ -182,7 +181,6 @@ describe('a rule of the contract, or a fact of a vendor', () => {
 
 const README = DOCUMENTS.get('README.md')!;
 const OPERATING = DOCUMENTS.get('config/operating.md')!;
-/** Pages for people who run or change worksync. */
 const GUIDES = [
   'README.md',
   '.github/CONTRIBUTING.md',
@@ -194,14 +192,12 @@ const GUIDES = [
   .join('\n');
 const NAMES: readonly string[] = COMMAND_FILES.flatMap(({ names }) => names);
 
-/** The text under a heading, up to the next one of its level or above. */
 function section(page: string, heading: string): string {
   const [, rest] = page.split(`\n${heading}\n`);
   if (rest === undefined) throw new Error(`no heading ${heading}`);
   return rest.split(new RegExp(`\n#{1,${heading.indexOf(' ')}} `))[0]!;
 }
 
-/** Cells of the rows of the tables in a text. */
 function rows(text: string): string[][] {
   return [...text.matchAll(/^\|(?! -)(.*)\|$/gm)]
     .slice(1)

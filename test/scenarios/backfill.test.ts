@@ -107,10 +107,11 @@ describe('a backfill', () => {
       { resumed: false },
     ]);
     await ask();
-    let pausing: Promise<unknown> = Promise.resolve();
+    let pausing: Promise<unknown> | undefined;
     // While the second page is being read.
     forge.onAsk = (what) => {
       if (what === 'history app 2') pausing = tell('backfill-pause');
+      return pausing;
     };
     await world.until(async () => (await progress())?.state === 'paused' && (await records()).length === 6);
     expect(await pausing).toEqual({ paused: true });
@@ -130,22 +131,12 @@ describe('a backfill', () => {
 
   it('stays paused where somebody paused it while its units were listed', async () => {
     const forge = createForge({ app: pulls(3, THEN) });
-    const connect: typeof forge.connector.connect = (...given) => {
-      const connection = forge.connector.connect(...given);
-      const pause = () => world.ask('backfill-pause', { connection: 'forge' });
-      return { ...connection, units: (signal) => pause().then(() => connection.units(signal)) };
-    };
-    await open({ ...forge, connector: { ...forge.connector, connect } });
+    await open(forge);
+    forge.onAsk = () => world.ask('backfill-pause', { connection: 'forge' });
     await ask();
     await world.until(() => forge.asked.includes('units'));
     await world.clock.advance(DAY);
     expect([forge.asked, (await progress())?.state]).toEqual([['units'], 'paused']);
-  });
-
-  it('refuses a connection that there is not', async () => {
-    await open(createForge({}));
-    const none = world.ask('backfill', { connection: 'none', since: null });
-    await expect(none).rejects.toMatchObject({ code: 'usage', message: expect.stringContaining('there are: forge') });
   });
 });
 

@@ -2,8 +2,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
-/** Changes by the names that people use: what waits, the plan of it, tried again, dropped. */
-
 let world: World;
 
 const ask: World['ask'] = (question, asked) => world.ask(question, asked);

@@ -9,9 +9,6 @@ import { folderOfTest } from '../support/harness/folder.ts';
 import { ON_POSTGRES } from '../support/postgres/store-place.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** Findings of `check` beside configuration and credentials. */
-
-const MINUTE = 60_000;
 const ADMIN = 'an-admin-token-for-tests-only-and-a-long-one';
 const LIMITED = 'an-admin-token-of-one-workspace-for-tests-only';
 
@@ -74,16 +71,6 @@ describe('a running daemon', () => {
     );
     // How much space a server has it tells nobody.
     expect(about(findings, 'disk')).toHaveLength(ON_POSTGRES ? 0 : 1);
-  });
-
-  it('whose clock is wrong says by how much, with a remedy', async () => {
-    expect(about(await check(await open(10 * MINUTE)), 'clock')).toMatchObject([
-      {
-        level: 'error',
-        message: expect.stringMatching(/^ours is \d+ min behind the clock of /),
-        hint: expect.stringContaining('NTP'),
-      },
-    ]);
   });
 
   it('tells nothing of its machine to who knows of some workspaces only', async () => {

@@ -10,8 +10,6 @@ import { folderOfTest } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 import { startWorksync } from '../support/harness/processes.ts';
 
-/** Jobs of a CI service, beside a daemon of two workspaces. */
-
 let world: World;
 let ours = '';
 let theirs = '';
@@ -117,18 +115,6 @@ describe('worksync ci', () => {
     const told = await ci(2);
     expect([told.code, complaintsOf(told)]).toEqual([0, '']);
     expect(told.stdout).toContain('::warning title=worksync::');
-  });
-
-  it('names the pull request another way', async () => {
-    const { GITHUB_ACTIONS: _, ...nowhere } = JOB;
-    const env = { ...nowhere, WORKSYNC_URL: address, WORKSYNC_TOKEN: ours };
-    const of = (...args: string[]) => ciWith(env, [...args, '--json']);
-    for (const name of ['acme/app#1', 'https://github.com/acme/app/pull/1/files']) {
-      const { pullRequest } = JSON.parse((await of('--pull-request', name)).stdout) as PullRequestTasks;
-      expect(pullRequest?.name).toBe('acme/app#1');
-    }
-    expect(await of('--pull-request', 'acme/app#1', '--provider', 'gitlab')).toMatchObject({ code: 1 });
-    expect(await of()).toMatchObject({ code: 2, stderr: expect.stringContaining('--pull-request owner/repo#12') });
   });
 
   it('waits for a pull request whose webhook is on its way', async () => {

@@ -8,8 +8,6 @@ import { isDeep } from '../support/harness/depth.ts';
 import { type Running, startNode } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
-/** The command line: in this process, but for one daemon, one service, and the start of the program. */
-
 const scratch = useScratch('cli');
 const { start } = scratch;
 let data = '';
@@ -135,27 +133,6 @@ describe('run', () => {
   }
 });
 
-it('restores a backup by the name that it was given', async () => {
-  const config = file('alpha.yaml', CONNECTIONS);
-  await commandLine('once', '--config', config, '--data', data);
-  const backup = join(scratch.folder, 'backups');
-  mkdirSync(backup);
-  for (const command of ['backup', 'restore']) {
-    const ended = await commandLine(command, 'monday.db', '--json', '--data', data, '--backup', backup);
-    expect(ended.stderr).not.toContain('code:');
-    expect(ended.json()).toMatchObject([{ file: join(backup, 'monday.db') }]);
-  }
-});
-
-it('writes a backup alone to standard output', async () => {
-  await commandLine('once', '--config', file('alpha.yaml', CONNECTIONS), '--data', data);
-  const ended = await commandLine('backup', '-', '--data', data);
-  expect([ended.code, ended.stderr]).toEqual([0, '']);
-  expect(ended.stdout).toMatch(/^SQLite format 3\0/);
-  const refused = await commandLine('backup', '-', '--json', '--data', data);
-  expect([refused.code, refused.stdout]).toEqual([2, '']);
-});
-
 describe.runIf(isDeep)('workspace serve', () => {
   it('prints what a client needs, once, and its clients go on after a restart', async () => {
     const first = await serve();
@@ -237,20 +214,6 @@ describe('usage', () => {
       code: 78,
       stderr: expect.stringContaining('own.yaml:1:20: quota.requests') as string,
     });
-  });
-
-  it.each([
-    ['an unknown command', ['frobnicate'], /unknown command 'frobnicate'\n/],
-    ['a misspelt one of a group', ['held', 'relaese'], /unknown command 'relaese' \(did you mean "release"\?\)/],
-    ['a misspelt value', ['docs', 'list', '--type', 'requirment'], /\(did you mean "requirement"\?\)/],
-    ['a misspelt connector', ['translate', 'githb', '-'], /there is no connector "githb" \(did you mean "github"\?\)/],
-    ['an unknown flag', ['run', '--nope'], /unknown option '--nope'/],
-    ['a wrong value', ['run', '--port', 'eighty'], /--port: expected a port from 0 to 65535, got "eighty"/],
-    ['a group without its command', ['workspace'], /serve \[options\]/],
-  ])('ends with 2 for %s, and says so', async (_what, args, message) => {
-    const { code, stdout, stderr } = await commandLine(...args);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(message);
   });
 
   it('ends with 78 on a Node that is too old, before it imports what that Node lacks', async () => {

@@ -13,8 +13,6 @@ import {
   type TestService,
 } from '../support/fakes/workspace-service.ts';
 
-/** `worksync/client` against the real service, over HTTP. */
-
 let running: TestService;
 let client: Workspace;
 /** Faults of the next requests, first to last. */
@@ -67,16 +65,6 @@ describe('the client', () => {
       expect(asked).toHaveLength(titles.length);
     }
     expect(titles).toEqual([['e', 'd'], ['c', 'b'], ['a']]);
-  });
-
-  it('ends where a page names itself as the next one', async () => {
-    await start();
-    const page = { status: 200, body: JSON.stringify({ tasks: [], nextCursor: 'same' }) };
-    faults = [page, page, page];
-    const pages = client.pages('listTasks', {});
-    await pages.next();
-    await pages.next();
-    expect(await failureOf(pages.next())).toMatchObject({ code: 'answer_malformed' });
   });
 
   it('repeats reads that failed, and no write that may have been carried out', async () => {

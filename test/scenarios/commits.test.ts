@@ -61,7 +61,6 @@ async function tell(action: string, setting: PullSetting = {}): Promise<void> {
   await world.settled();
 }
 
-/** Commits replace those that were there. */
 async function push(messages: readonly string[], action = 'synchronize'): Promise<void> {
   const second = Number(held.updated.slice(17, 19)) + 1;
   const head = String.fromCharCode(held.head.charCodeAt(0) + 1);
@@ -85,13 +84,6 @@ it('a trailer of a commit links the task, and a forced push without it takes the
     '/repos/acme/app/pulls/1',
     '/repos/acme/app/pulls/1/commits?per_page=100',
   ]);
-});
-
-it('without the option none are asked for', async () => {
-  await world.restart({ config: connected(apiUrl, false) });
-  await push(['Mend it\n\nTask: bug-1'], 'opened');
-  expect(await linked()).toBe(false);
-  expect(asked).toEqual([]);
 });
 
 it('a push while the one before is still being read is read too', async () => {

@@ -35,7 +35,6 @@ afterEach(async () => {
 
 /** The newest value of each field in webhooks and answers. */
 interface Knowledge {
-  /** When what it knows of an item became something else. */
   readonly events: Event[];
   tell(vendor: Vendor, pull: HeldPull, by: 'hook' | 'api'): void;
 }

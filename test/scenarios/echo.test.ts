@@ -5,8 +5,6 @@ import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.t
 import { githubVendor } from '../support/vendors/provider-servers/github.ts';
 import type { HeldPull, Vendor } from '../support/vendors/provider-servers/provider.ts';
 
-/** A pull request that was opened through the workspace comes back as a webhook. */
-
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 /** Milliseconds of the API, which webhooks of some vendors do not have. */
 const AT = Date.UTC(2026, 0, 5, 9) + 417;

@@ -54,7 +54,6 @@ const line = () => `
 
 Source: ${issue(number).url}`;
 
-/** The tracker reports the item with these fields changed. */
 async function report(fields: Partial<WorkItem>): Promise<void> {
   await world.clock.advance(1_000);
   item = { ...item, ...fields };
@@ -102,21 +101,6 @@ describe('the fields of a task that was created for a work item', () => {
     expect(await task()).toMatchObject({ title: titled('Door sticks again'), priority: 'low' });
   });
 
-  it('stay as they were created without `sync`', async () => {
-    await open({});
-    expect(await world.costOf(() => report({ title: 'Other', labels: [], priority: 'P2' }))).toBe(0);
-  });
-
-  it('are only those that `sync` names', async () => {
-    await open({ sync: ['priority'] });
-    await report({ title: 'Other', labels: [], priority: 'P2' });
-    expect(await task()).toMatchObject({
-      title: titled('Door sticks'),
-      labels: ['ui', 'door', 'external'],
-      priority: 'low',
-    });
-  });
-
   it.each<[field: SyncField, edited: Edit, changed: Partial<WorkItem>, released: object]>([
     ['title', { title: 'By hand' }, { title: 'New' }, { title: 'New' }],
     ['priority', { priority: 'medium' }, { priority: 'P2' }, { priority: 'low' }],
@@ -137,12 +121,6 @@ describe('the fields of a task that was created for a work item', () => {
       priority: found.priority,
       description: found.description?.split('\n')[0],
     }).toMatchObject(released);
-  });
-
-  it('are cleared with the item as long as nobody has edited them', async () => {
-    await open();
-    await report({ priority: null, assignees: [], description: null });
-    expect(await task()).toMatchObject({ priority: 'none', assigneeIds: [], description: line().trim() });
   });
 
   it('keep labels that worksync did not add, and lack those that a person removed', async () => {

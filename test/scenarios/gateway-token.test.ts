@@ -7,8 +7,6 @@ import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 
-/** Gateway tokens by commands, with and without a daemon, of two embedded workspaces. */
-
 let world: World;
 let flags: readonly string[] = [];
 /** The log of the daemon. */

@@ -10,8 +10,6 @@ import { createWorld, type World, type WorldOptions } from '../support/harness/d
 import { drawn } from '../support/harness/depth.ts';
 import { dumpStore } from '../support/rows/filled-store.ts';
 
-/** The workspace API on the daemon's own port, asked as any HTTP client would. */
-
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const UNLIMITED: WorldOptions = {
@@ -86,7 +84,6 @@ async function token(): Promise<{ id: string; secret: string }> {
   return world.partition().upstream.tokens.create('for a test');
 }
 
-/** Lets time pass until the work is done. */
 async function whileTimePasses<Result>(work: Promise<Result>): Promise<Result> {
   let isDone = false;
   const watched = work.finally(() => {
@@ -287,24 +284,6 @@ describe('with the quota of the workspace unused', () => {
         }),
         { numRuns: drawn(150) },
       );
-    });
-
-    it('that are no address of the API, and methods that it has not, get the error object', async () => {
-      await becomeKnown();
-      for (const [method, path, status] of [
-        ['GET', '/nothing/here', 404],
-        ['DELETE', TASKS, 405],
-        ['OPTIONS', TASKS, 404],
-        ['PROPFIND', TASKS, 404],
-        ['GET', '', 404],
-        ['GET', '?page=2', 404],
-      ] as const) {
-        const answer = await ask(path, { method });
-        expect([method, answer.status, answer.body]).toEqual([method, status, { ...SHAPE, code: status }]);
-      }
-      expect([404, 405]).toContain((await ask(TASKS, { method: 'HEAD' })).status);
-      const packed = await ask(BUGS, { method: 'POST', headers: { 'content-encoding': 'gzip' }, body: 'x' });
-      expect([packed.status, packed.body]).toEqual([415, { ...SHAPE, code: 415 }]);
     });
   });
 

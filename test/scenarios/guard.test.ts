@@ -12,7 +12,6 @@ async function open(guard: object, options: Partial<WorldOptions> = {}): Promise
   world = await createWorld({ quota: { requests: 1_000, burst: 1_000 }, ...options, config: { guard } });
 }
 
-/** Pull requests 1 to `count`, all at the same moment. */
 async function deliver(count: number, setting: PullSetting = {}): Promise<void> {
   const numbers = Array.from({ length: count }, (_, index) => index + 1);
   await Promise.all(numbers.map((number) => world.pull({ number, ...setting })));

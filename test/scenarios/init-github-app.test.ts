@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -9,8 +9,6 @@ import { noSteps } from '../../src/platform/lib/telemetry.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
-
-/** A GitHub App from a manifest: the page, GitHub's part by a stand-in, the browser by hand. */
 
 const PEM = '-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n';
 
@@ -89,14 +87,6 @@ async function confirm(page: string): Promise<string> {
   return posted.headers.get('location') ?? '';
 }
 
-it.each([{ name: 'Team/A' }, { connection: '../x' }])(
-  'makes no App whose webhook would lead nowhere: %o',
-  async (wanted) => {
-    const asked = make({ publicUrl: 'https://sync.example.com', timeout: 1, ...wanted }, () => undefined);
-    await expect(asked).rejects.toMatchObject({ code: 'usage' });
-  },
-);
-
 it('writes id, key and secret to files of this user alone, and says where to install the App', async () => {
   let done: Promise<string> | undefined;
   const made = await make({ organization: 'acme', publicUrl: 'https://sync.example.com/', issues: true }, (page) => {
@@ -146,15 +136,4 @@ it('takes no code that another site brings, and none under another name of this 
   expect(github.exchanged).toEqual(['code-1']);
   expect(Object.keys(made.variables)).toEqual(['GITHUB_APP_ID_FILE', 'GITHUB_PRIVATE_KEY_FILE']);
   expect(github.confirmed[0]?.manifest.hook_attributes).toBeUndefined();
-});
-
-it('makes nothing where a file is there already, and gives up where nobody confirms', async () => {
-  await expect(make({ timeout: 20 }, () => undefined)).rejects.toMatchObject({
-    code: 'not_answering',
-    message: expect.stringContaining('nobody confirmed the App'),
-  });
-  writeFileSync(join(scratch, 'github-app.pem'), 'mine');
-  const pages: string[] = [];
-  await expect(make({}, (page) => pages.push(page))).rejects.toMatchObject({ code: 'conflict' });
-  expect(pages).toEqual([]);
 });

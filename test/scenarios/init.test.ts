@@ -4,14 +4,9 @@ import { basename, join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { EXAMPLE_URL } from '../../src/admin/installation/init.ts';
-import { connectors } from '../../src/connectors/registry.ts';
-import { loadConfig } from '../../src/platform/config/load.ts';
-import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import { commandLine, onTerminal } from '../support/harness/command-line.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
-
-/** A first configuration, from each example. */
 
 const URL_OF_OURS = 'https://ours.example.com/api/v1';
 const EXAMPLES = readdirSync(join(import.meta.dirname, '../../config/examples')).map((file) => basename(file, '.yaml'));
@@ -61,7 +56,6 @@ it.each(EXAMPLES)('%s: the draft is moved to the workspaces once it is complete'
   expect(JSON.parse(readFileSync(join(live, '..', schema), 'utf8'))).toHaveProperty('$schema');
 });
 
-/** As a person edits the two files. */
 function fillIn(envFile: string, draft: string, missing: readonly string[]): void {
   const key = writeKey();
   const variables = readFileSync(envFile, 'utf8')
@@ -73,7 +67,6 @@ function fillIn(envFile: string, draft: string, missing: readonly string[]): voi
   writeFileSync(draft, content);
 }
 
-/** Returns the path of a private key. */
 function writeKey(): string {
   const path = join(folder, 'app.pem');
   writeFileSync(path, PRIVATE_KEY, { mode: 0o600 });
@@ -148,47 +141,6 @@ function template(name: string): string {
   return readFileSync(join(TOP, 'config/deploy', name), 'utf8');
 }
 
-it.each(['gitlab', 'github-app', 'jira', 'one-horizon'])(
-  'gives the jobs of each CI service the workspace and the connections of %s, and its variables',
-  async (from) => {
-    const templates = ['github-actions-service', 'gitlab-ci-service', 'bitbucket-pipelines-service'];
-    // Another workspace has the usual variables already.
-    await commandLine('init', '--folder', folder, '--offline', '--name', 'first', '--from', from);
-    expect(await initWith(from, templates)).toMatchObject({ code: 3 });
-    const [github, gitlab, bitbucket] = templates.map((each) => parse(deployed(`${each}.yaml`)));
-    const actions = github.jobs.sync.services.worksync.env;
-    const pipelines = bitbucket.definitions.services.worksync.variables;
-    const { url, apiKey } = parse(readFileSync(join(folder, 'config/corp.yaml'), 'utf8')).workspace;
-    for (const text of [
-      actions.WORKSYNC_CONFIG_YAML,
-      gitlab.variables.WORKSYNC_CONFIG_YAML.value,
-      pipelines.WORKSYNC_CONFIG_YAML,
-    ]) {
-      const needed = Array.from(String(text).matchAll(/\$\{(\w+)\}/g), ([, name = '']) => name);
-      const { workspaces } = loadConfig({ text, env: environmentOf(needed), connectors, apiOverrides });
-      expect(workspaces).toMatchObject([
-        { name: 'ci', workspace: { url }, connections: [{ name: 'main', webhookSecrets: [] }] },
-      ]);
-      const { WORKSYNC_DATA: _, WORKSYNC_CONFIG_YAML: __, ...secrets } = actions;
-      expect(Object.keys(secrets)).toEqual(needed);
-      expect(Object.values(secrets).join()).not.toMatch(/secrets\.GITHUB_/);
-      expect(pipelines).toMatchObject(Object.fromEntries(needed.map((each) => [each, `$${each}`])));
-    }
-    expect(gitlab.build.script[1]).toContain(`Bearer ${String(apiKey).replaceAll(/[{}]/g, '')}"`);
-  },
-);
-
-/** A credential of the form that each of these variables has. */
-function environmentOf(names: readonly string[]) {
-  const key = writeKey();
-  return Object.fromEntries(
-    names.map((each) => {
-      if (each.includes('PRIVATE_KEY')) return [`${each}_FILE`, key];
-      return [each, /_ID(?:_|$)/.test(each) ? '12345' : keyFor(each)];
-    }),
-  );
-}
-
 it('leaves a configured workspace alone without --force', async () => {
   const args = ['init', '--folder', folder, '--from', 'github-public', '--offline'];
   const withUrl = await commandLine(...args, '--url', 'https://other.test/api/v1');
@@ -200,40 +152,6 @@ it('leaves a configured workspace alone without --force', async () => {
   expect(refused.stderr).toContain(`already there: ${live}`);
   expect(await commandLine(...args, '--force', '--set', 'octokit/webhooks.js=acme/web')).toMatchObject({ code: 0 });
   expect(readFileSync(live, 'utf8')).toContain('- acme/web');
-});
-
-it('keeps a draft whose test fails', async () => {
-  const url = 'http://127.0.0.1:9/api/v1';
-  const args = ['init', '--folder', folder, '--url', url, '--set', 'your-organisation/your-repository=acme/web'];
-  writeFileSync(join(folder, '.env'), 'GITHUB_TOKEN=ghp_some_token\nWORKSYNC_API_KEY=wsk_some_key\n');
-  const { code, stdout, stderr } = await commandLine(...args);
-  expect(code).toBe(1);
-  expect(stdout).toMatch(/ERROR {4}team: workspace: unreachable/);
-  expect(stderr).toContain('Next: correct what is wrong');
-  expect(existsSync(join(folder, 'config/team.yaml'))).toBe(true);
-  expect(existsSync(join(folder, 'config/workspaces'))).toBe(false);
-  const other = await commandLine('init', '--folder', folder, '--url', 'https://other.test/api/v1');
-  expect(other).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('--url https://other.test/api/v1 has no effect'),
-  });
-});
-
-it('check names an unfinished draft', async () => {
-  const write = (name: string, from: string) =>
-    commandLine('init', '--folder', folder, '--offline', '--name', name, '--from', from);
-  expect(await write('live', 'github-public')).toMatchObject({ code: 0 });
-  expect(await write('later', 'github')).toMatchObject({ code: 3 });
-  // Files of others are no drafts.
-  writeFileSync(join(folder, 'config/database.yml'), 'adapter: sqlite\n');
-  const draft = join(folder, 'config/later.yaml');
-  const flags = ['--config', join(folder, 'config/workspaces'), '--data', join(folder, 'data')];
-  const checked = await commandLine('check', '--offline', ...flags);
-  expect(checked.code).toBe(0);
-  expect(checked.stdout.match(/^warning .*/gm)).toEqual([expect.stringContaining(`${draft} is an unfinished draft`)]);
-  expect(checked.stdout).toContain(
-    `remedy: Go on with it: "npm run -s worksync -- init --name later --folder ${folder}"`,
-  );
 });
 
 describe('on a terminal', () => {

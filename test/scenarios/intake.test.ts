@@ -161,19 +161,4 @@ describe('the route', () => {
     expect((await fetch(endpoint.url + path, chunked as RequestInit)).status).toBe(413);
     expect(await inboxOf(store)).toEqual([]);
   });
-
-  test('tells the sender to come again while the inbox is full [A12]', async () => {
-    endpoint = await openEndpoint(store, [activeWith()], { mostPending: 2 });
-    for (const id of ['a', 'b']) expect((await endpoint.post(PATH, 'x', signed('x', id))).status).toBe(202);
-    await endpoint.clock.advance(1_000);
-    const answer = await endpoint.post(PATH, 'x', signed('x', 'c'));
-    expect([answer.status, answer.body, answer.headers.get('retry-after')]).toEqual([
-      503,
-      '{"error":"inbox_full"}',
-      '30',
-    ]);
-    await store.query.updateTable('inbox').set({ state: 'applied' }).execute();
-    await endpoint.clock.advance(1_000);
-    expect((await endpoint.post(PATH, 'x', signed('x', 'c'))).status).toBe(202);
-  });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type LabReport, tryRules } from '../../src/admin/workspace/lab.ts';
+import type { LabReport } from '../../src/admin/workspace/lab.ts';
 import { describeLab } from '../../src/cli/changes/plan.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
@@ -82,20 +82,6 @@ describe('the rule lab', () => {
     expect(await rows()).toEqual(before);
     expect(await world.requests()).toEqual(sent);
     expect(describeLab(report, world.clock.now())).toContain('"ticket/1 open" → BUG-1  (pattern 1: ticket/1)');
-  });
-
-  it('ends after so many items, the open ones first, or after its time, and says so', async () => {
-    await world.bug();
-    await edit({ number: 1, title: 'ticket/1 closed', state: 'closed' });
-    for (const number of [2, 3, 4]) await edit({ number, title: 'ticket/1 open' });
-    const config = JSON.stringify({ ...inUse(), ...TICKETS });
-    const within = (items: number, time: number) =>
-      tryRules(world.partition(), { config, limit: 0 }, world.clock, { items, time });
-    const some = await within(2, 60_000);
-    expect(some).toMatchObject({ items: { open: 2, finished: 0 }, ended: { by: 'items', held: 4 } });
-    expect(some.effects).toEqual([{ effect: 'add-link', added: 2, dropped: 0, later: 0 }]);
-    for (const number of Array.from({ length: 20 }, (_, index) => index + 5)) await edit({ number, title: 'nothing' });
-    expect(await within(99, 0)).toMatchObject({ items: { open: 20, finished: 0 }, ended: { by: 'time', held: 24 } });
   });
 
   it('reads no variable for a text: a value that decides on no write may be anything, and no message shows one', async () => {

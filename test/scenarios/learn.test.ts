@@ -65,12 +65,3 @@ describe('a record that a command edited', () => {
     expect(asked()).toEqual(['PATCH pull-requests']);
   });
 });
-
-it('a task that a command finished is known to be so', async () => {
-  await open();
-  const { taskId } = (await command().createBug({ body: { title: 'It breaks' } }, NOW)).body;
-  await command().updateTask({ taskId, body: { status: 'completed' } as never }, NOW);
-  await world.settled();
-  const rows = await world.partition().store.query.selectFrom('tasks').select(['task_id', 'status']).execute();
-  expect(rows).toEqual([{ task_id: taskId, status: 'completed' }]);
-});

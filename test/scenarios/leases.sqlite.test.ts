@@ -10,8 +10,6 @@ import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWakefulness, type Wakefulness } from '../support/fakes/wakefulness.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
-/** A daemon that shares its workspaces with another process over the same database. */
-
 const TTL = 3_000;
 const SECOND = 1_000;
 const NOBODY: Pick<TravellingClock, 'after'> = { after: () => () => undefined };

@@ -64,29 +64,6 @@ describe('explain', () => {
     }
     expect(describeExplained(byItem)).toContain('because task-key: "BUG-1" in description (closing)');
   });
-
-  it('says by way of which item a pull request is linked, and what became of the item', async () => {
-    await open({ triage: [{ when: { labels: 'no' }, create: 'nothing' }, { create: 'bug' }] });
-    await say(1);
-    await say(2, { labels: ['no'] });
-    await edit({ title: 'ENG-1 and ENG-2', body: 'See https://tracker.example/board/9?issue=ENG-2, not ?issue=ENG-3' });
-    const { items } = await ask('explain', { target: PULL });
-    expect(items[0]?.links).toMatchObject([
-      { task: 'BUG-1', state: 'linked', reason: { rule: 'item-key', text: 'ENG-1', via: issue(1).key } },
-    ]);
-    expect(items[0]?.others).toMatchObject([
-      { text: 'ENG-2', outcome: 'taskless', via: issue(2).key },
-      { text: 'https://tracker.example/board/9?issue=ENG-2', outcome: 'taskless', via: issue(2).key },
-      { text: 'ENG-3', outcome: 'unknown' },
-    ]);
-    const first = (await ask('explain', { target: 'ENG-1' })).items[0];
-    expect(first?.triage).toMatch(/^became BUG-1 on 2/);
-    expect(first?.links).toMatchObject([{ state: 'linked', reason: { rule: 'triage', place: 'source' } }]);
-    for (const target of [issue(2).url ?? '', 'https://tracker.example/board/9?issue=eng-2']) {
-      const second = (await ask('explain', { target })).items[0];
-      expect(second?.triage).toBe('rule 1 says that no task is created');
-    }
-  });
 });
 
 describe('the status of a task', () => {
@@ -115,23 +92,6 @@ describe('the status of a task', () => {
     await ask('status-undo', { task: 'BUG-1' });
     await world.settled();
     expect(await ask('unfinished', { limit: 10 })).toMatchObject({ tasks: [{ reason: 'older-than-epoch' }] });
-  });
-});
-
-describe('other rules than before', () => {
-  it('apply to open items, and not to finished ones', async () => {
-    await open();
-    const taskId = await newBug();
-    await edit({ number: 1, title: 'ticket one' });
-    await edit({ number: 2, title: 'ticket one', merged: true });
-    expect(await linksOf(taskId)).toEqual([]);
-    const rules = { links: [{ pattern: 'ticket one', task: 'BUG-1' }] };
-    await edit({ number: 3, title: 'BUG-1' });
-    await world.restart({ config: { rules } });
-    await world.until(async () => (await linksOf(taskId)).length === 2);
-    expect((await linksOf(taskId)).map(({ url }) => url.slice(-1)).toSorted()).toEqual(['1', '3']);
-    await world.restart({ config: { rules: {} } });
-    await world.until(async () => (await linksOf(taskId)).length === 1);
   });
 });
 

@@ -3,11 +3,8 @@ import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** Links that texts make, beside those that people make and remove. */
-
 let world: World;
 let taskId: string;
-/** The key of the task. */
 let key: string;
 /** The pull request of the present test. */
 let number = 0;
@@ -179,21 +176,6 @@ describe('a document that a pull request names', () => {
     expect(await world.costOf(() => edit('KEY', { body: `See ${page}.`, labels: ['x'] }))).toBe(1);
     await edit('KEY');
     expect(await attachedTo()).toBe(taskId);
-  });
-
-  it('is not taken away from another task', async () => {
-    const { taskId: other } = await world.bug('Another');
-    await world.people.attachDocument({ taskId: other, body: { documentId } }, {});
-    await edit('KEY', { body: page });
-    expect(await attachedTo()).toBe(other);
-  });
-
-  it('waits for a task, and one that does not exist holds up nothing', async () => {
-    await edit('No task yet', { body: `${page} ${page}x` });
-    expect(await attachedTo()).toBe(null);
-    await edit('KEY', { body: `${page}x and ${page}` });
-    expect(await attachedTo()).toBe(taskId);
-    expect((await world.partition().status()).changes.byState).toEqual({ pending: 0, sending: 0, unknown: 0, held: 0 });
   });
 
   it('is left alone where nothing says so', async () => {

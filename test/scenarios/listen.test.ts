@@ -1,13 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createListener, describeHeard } from '../../src/cli/deliveries/deliveries.ts';
 import { askOwner } from '../../src/cli/owner.ts';
-import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 describe('listen', () => {
-  /** `listen`, beside a daemon. That it goes on while the daemon is away is what `status --watch` does too. */
-
   let world: World;
   afterEach(() => world.close());
 
@@ -40,39 +37,5 @@ describe('listen', () => {
     await deliver(3);
     await world.settled();
     expect((await withOwn.look()).length).toBeGreaterThan(1);
-  });
-});
-
-describe('deliveries refused', () => {
-  /** `deliveries refused`, beside a daemon and without one. */
-
-  let world: World;
-  afterEach(() => world.close());
-
-  const refused = (...args: string[]) => commandLine('deliveries', 'refused', '--data', world.dataFolder, ...args);
-
-  async function refuseSome(): Promise<void> {
-    world = await createWorld();
-    expect(await world.deliver('pull_request', {}, { secret: 'another secret, as long as that' })).toBe(401);
-    expect(await world.deliver('pull_request', {}, { secret: 'another secret, as long as that' })).toBe(401);
-    // So that one of them is the latest.
-    await world.clock.advance(1);
-    expect(await world.post('nobody', { headers: { 'user-agent': 'curl' }, body: '{}' })).toBe(404);
-    // They are written every few seconds.
-    await world.clock.advance(3_000);
-    await world.until(async () => (await refused()).stdout.includes('/webhooks/test/nobody'));
-  }
-
-  it('tells what was refused, why, and how often', async () => {
-    await refuseSome();
-    const told = await refused('--workspace', 'test');
-    expect([told.code, complaintsOf(told)]).toEqual([0, '']);
-    expect(told.stdout).toMatch(
-      /refused {2}POST \/webhooks\/test\/github from 127\.0\.0\.1: 401 signature_mismatch, 2 times since .+\n {4}\S/,
-    );
-    const [latest] = (await refused('--json', '--limit', '1')).json();
-    expect(latest).toMatchObject({ path: '/webhooks/test/nobody', status: 404, count: 1, code: 'not_found' });
-    const withHeaders = (await refused('--headers')).stdout;
-    expect(withHeaders).toContain('\n    x-github-event: pull_request\n');
   });
 });

@@ -10,8 +10,6 @@ import { commandLine } from '../support/harness/command-line.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { TOP } from '../support/harness/processes.ts';
 
-/** `connectors` and `translate`, as people meet them. */
-
 const FIXTURES = join(TOP, 'src/connectors/bitbucket/fixtures');
 const merged = join(FIXTURES, 'pullrequest.fulfilled.json');
 let scratch = '';
@@ -79,14 +77,6 @@ describe('translate', () => {
     expect(stderr).toMatch(/broken\.json: [\s\S]*absent\.json: /);
   });
 
-  it('leaves off what a connection leaves off, unless it is switched on', async () => {
-    const issue = join(TOP, 'src/connectors/gitlab/fixtures/issue.open.json');
-    const off = await worksync(['translate', 'gitlab', issue, '--json']);
-    expect(lines(off.stdout)[0]).toMatchObject({ outcome: 'ignored', reason: expect.any(String) });
-    const on = await worksync(['translate', 'gitlab', '--with', 'issues', issue, '--json']);
-    expect(lines(on.stdout)[0]).toMatchObject({ outcome: 'items', items: [{ kind: 'work_item' }] });
-  });
-
   it('is for people without --json; hostile text cannot act on a terminal [A9]', async () => {
     const repository = { uuid: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}', full_name: 'any/where' };
     const pullrequest = {
@@ -103,20 +93,9 @@ describe('translate', () => {
     expect(stdout).toMatch(/^ {4}state: "open"$/m);
     for (const character of ['\u001b', '\u0007', '\u202e']) expect(stdout).not.toContain(character);
   });
-
-  it.each([
-    [['translate', 'bitbucket', '--source', 'poll', merged], '--event'],
-    [['translate', 'gitlab', '--with', 'token', merged], 'expected one of archived'],
-  ])('%j is wrong usage', async (args, said) => {
-    const { code, stderr } = await worksync(args);
-    expect(code).toBe(2);
-    expect(stderr).toContain(said);
-  });
 });
 
 describe('config show', () => {
-  /** The configuration in use, and where each value comes from. */
-
   const TOKEN = 'ghp_a-token-of-some-length';
   const SECRET = 'a-secret-of-sixteen-or-more';
   const hidden = (text: string) =>

@@ -16,7 +16,6 @@ replaceClock(new URL('../support/fakes/paced-clock.ts', import.meta.url).href);
 const { acquireDataFolder } = await import('../../src/store/installation/installation.ts');
 const { allCommands, commandLine } = await import('../support/harness/command-line.ts');
 
-/** They ask the workspace themselves, as a person. */
 const ASK_WORKSPACE = ['api listAgents', 'keys list', 'keys create', 'keys revoke', 'keys rotate'];
 /** They ask nobody; `run`, `restore` and `store copy` need the data folder itself. */
 const ASK_NOBODY = [

@@ -8,8 +8,6 @@ import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** Spans that a collector of OpenTelemetry receives, from a webhook to the written record. */
-
 let world: World;
 let collector: OtlpCollector;
 afterEach(async () => {
@@ -93,25 +91,6 @@ it('a webhook, its decision and its requests are one trace', async () => {
   expect(ofDelivery()).toHaveLength(2 + requests.length * 4);
   for (const hidden of [SECRET_BODY, 'A title', 'It breaks', WEBHOOK_SECRET])
     expect(collector.text()).not.toContain(hidden);
-});
-
-it('the trace goes on in the process that is started after a kill', async () => {
-  await open();
-  await world.settled();
-  await edit({ title: 'Door' }, 'the-delivery');
-  await collected(() => named('reconcile').length > 0);
-  const receive = oneOf(named('receive'));
-  const decision = oneOf(named('reconcile'));
-  expect(named('send').filter(({ traceId }) => traceId === receive.traceId)).toEqual([]);
-  await world.kill()();
-  await world.settled();
-  const sent = () => named('send').filter(({ traceId }) => traceId === receive.traceId);
-  await collected(() => sent().length > 0);
-  const send = oneOf(sent());
-  expect(send.attributes['worksync.action']).toBe('record-pull-request');
-  const request = oneOf(collector.spans.filter(({ spanId }) => spanId === send.parentSpanId));
-  expect(request).toMatchObject({ traceId: receive.traceId, parentSpanId: decision.spanId });
-  expect(send.resource['service.instance.id']).not.toBe(receive.resource['service.instance.id']);
 });
 
 it('what the sender says of traces is ignored, and the workspace is told of ours only where that is asked for', async () => {

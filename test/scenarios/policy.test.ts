@@ -49,7 +49,6 @@ function vendorOf(own: HttpClient): HttpClient {
   };
 }
 
-/** With two tasks: BUG-1, and BUG-2 that nobody names. */
 async function open(rules: object = {}, writeBack: object = {}): Promise<void> {
   written = [];
   changes = [];

@@ -3,8 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
-/** Configuration that changes while the daemon runs. */
-
 const SECOND = 1_000;
 const MINUTE = 60_000;
 

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { OnceResult } from '../../src/admin/installation/once.ts';
 import type { Status } from '../../src/admin/status/status.ts';
 import { askOwner } from '../../src/cli/owner.ts';
 import type { Finding } from '../../src/connectors/connector.ts';
@@ -70,20 +69,6 @@ describe('a command beside a replica', () => {
         [false, other.open()],
       ]),
     );
-  });
-
-  it('checks, and polls, the workspaces of all', async () => {
-    const findings = await askOwner<Finding[]>(one.dataFolder, 'POST', '/admin/check', {});
-    const subjects = findings.map(({ subject }) => subject);
-    for (const name of WORKSPACES) expect(subjects).toContain(`${name}: github`);
-    // The process and its database are checked once.
-    expect(subjects.filter((subject) => subject === 'version')).toHaveLength(1);
-    // The server of tests writes nothing to disk, and is told so.
-    const wrong = findings.filter(({ level, subject }) => level === 'error' && subject !== 'postgres');
-    expect(wrong).toEqual([]);
-    const results = await askOwner<OnceResult[]>(one.dataFolder, 'POST', '/admin/once?patience=1000', {});
-    expect(results.map(({ workspace }) => workspace).toSorted()).toEqual(WORKSPACES);
-    expect(results.flatMap(({ failures }) => failures)).toEqual([]);
   });
 
   it('that may know of one workspace only is told of that one, whoever works on it', async () => {
@@ -191,26 +176,6 @@ describe('when replicas come and go', () => {
     expect(metrics).toMatch(/worksync_lease_renewal_age_seconds [0-3]/);
     expect(metrics).not.toContain('workspace="third"');
     await third.stop();
-    await expect.poll(codes).toEqual([]);
-    await settled();
-  });
-
-  it('status and page name one that does not answer', async () => {
-    const leave = await world.joinMute('mute-machine');
-    const seen = async () => {
-      const { shared } = await askOwner<Status>(one.dataFolder, 'GET', '/status.json');
-      const mute = shared?.replicas.find(({ host }) => host === 'mute-machine');
-      return { mute, cause: shared?.causes.find(({ code }) => code === 'replica_silent') };
-    };
-    try {
-      const cause = { verdict: 'degraded', message: expect.stringContaining('mute-machine: no answer') };
-      await expect.poll(seen).toMatchObject({ mute: { holds: null }, cause });
-      const page = await (await fetch(`${one.adminAddress}/replicas`, { headers: bearer(READ) })).text();
-      expect(page).toMatch(/mute-machine[\s\S]*did not answer|did not answer[\s\S]*mute-machine/);
-    } finally {
-      await leave();
-    }
-    const codes = async () => (await one.daemon.status()).shared?.causes.map(({ code }) => code);
     await expect.poll(codes).toEqual([]);
     await settled();
   });

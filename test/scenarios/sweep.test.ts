@@ -62,19 +62,6 @@ async function states(): Promise<string[]> {
 }
 
 describe('a sweep', () => {
-  it('comes though no process lives as long as its interval', async () => {
-    const forge = createForge({ app: pulls(3, THEN) });
-    await open(forge, '24h');
-    for (let day = 0; day < 3; day++) {
-      await world.clock.advance(10 * HOUR);
-      await world.restart();
-      await world.until(async () => (await status()).lastPollAt !== null);
-    }
-    await world.settled();
-    expect(forge.asked).toContain('sweep app 1');
-    expect((await status()).lastSweepAt).not.toBeNull();
-  });
-
   it('finds what was deleted without an event, by asking for it, and writes nothing about it', async () => {
     const forge = createForge({ app: pulls(8, THEN), web: pulls(2, THEN, 101) });
     await openSwept(forge);

@@ -12,8 +12,6 @@ import {
   type Vendor,
 } from '../support/vendors/provider-servers/provider.ts';
 
-/** A day in which tasks follow two git providers and a tracker, and people move tasks too. */
-
 const SECRET = 'a webhook secret for tests only';
 const MINUTE = 60_000;
 const RULES = {

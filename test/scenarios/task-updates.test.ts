@@ -1,10 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { describeExplained } from '../../src/cli/items/show-items.ts';
 import { entity } from '../../src/model/change.ts';
 import type { TaskUpdate } from '../../src/model/task.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/changes/entities.ts';
 import { addDifference } from '../../src/store/changes/outbox-rows.ts';
-import { errorAnswer } from '../support/fakes/weather.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 let world: World;
@@ -40,8 +38,6 @@ async function move(taskId: string, update: TaskUpdate): Promise<void> {
 
 const storedStatus = async () =>
   (await world.partition().store.query.selectFrom('tasks').select('status').execute())[0]?.status;
-
-const STANDARD = { workflow: { preset: 'standard' } };
 
 describe('a status change', () => {
   it('takes one request in the form `fields` if webhooks report edits and the task was cached within a minute', async () => {
@@ -97,38 +93,4 @@ describe('the undoing of a status change', () => {
     await expect(world.ask('status-undo', { task: 'BUG-1' })).rejects.toMatchObject(refused);
     expect(await world.task(taskId)).toMatchObject({ status: 'blocked' });
   });
-});
-
-it.each([
-  { status: 409, errorCode: 'conflict', code: 'conflict' },
-  { status: 400, errorCode: 'validation_failed', code: 'refused' },
-])('$status for one task holds its change, and other tasks get the same status', async (refused) => {
-  const { status, errorCode, code } = refused;
-  world = await createWorld({ config: { rules: STANDARD } });
-  const ids: string[] = [];
-  for (const title of ['Door sticks', 'Lid sticks']) ids.push((await world.bug(title)).taskId);
-  const [first = '', second = ''] = ids;
-  world.weather.turn({
-    before: ({ method, url }) =>
-      method === 'PUT' && url.endsWith(first) ? errorAnswer(status, errorCode, 'not now') : undefined,
-  });
-  const openPull = async (number: number) => {
-    await world.pull({ number, title: `BUG-${number}: oil it` });
-    await world.settled();
-  };
-  const explained = async () => (await world.ask('explain', { target: 'BUG-1' })).statuses[0];
-  await openPull(1);
-  await world.until(async () => (await explained())?.change?.state === 'held');
-  expect(await explained()).toMatchObject({
-    status: 'open',
-    reason: { code: 'refused', detail: `${code}: PUT /workspaces/current/tasks/${first}: ${status} not now` },
-  });
-  const text = describeExplained(await world.ask('explain', { target: 'BUG-1' }));
-  expect(text).toContain(`held release update:${first}"`);
-  await openPull(2);
-  expect((await world.task(second)).status).toBe('review');
-  world.weather.clear();
-  await world.ask('release', { classes: [], entities: ['update:BUG-1'] });
-  await world.settled();
-  expect((await world.task(first)).status).toBe('review');
 });

@@ -5,8 +5,6 @@ import { describeItems } from '../../src/cli/items/show-items.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
-/** The course of a delivery and of an item, as pages and commands show it. */
-
 let world: World;
 beforeEach(async () => {
   world = await createWorld();
@@ -52,33 +50,6 @@ it('tells what a delivery said, what was decided, what was sent for it, and what
   const answered = await ask('delivery', { delivery: String(answer?.id) });
   expect(answered.read).toMatchObject({ outcome: 'answer', action: 'add-link' });
   expect(answered.courses.map(({ action }) => action)).toEqual(['add-link']);
-});
-
-it('lists deliveries by what people ask for, page by page, and hides own answers', async () => {
-  await newBug();
-  for (const title of ['One', 'Two', 'Three']) await edit({ title, body: 'BUG-1' }, `id-${title}`);
-  await edit({ title: 'Other', number: 2 }, 'id-other');
-  const all = await list();
-  expect(all.deliveries.map(({ key }) => key)).toEqual(['id-other', 'id-Three', 'id-Two', 'id-One']);
-  expect(all.next).toBeNull();
-  expect(all.deliveries[1]?.items?.map(({ label }) => label)).toEqual(['acme/app#1 Three']);
-  expect((await list({ own: true })).deliveries.length).toBeGreaterThan(4);
-  expect(new Set((await list({ source: 'answer' })).deliveries.map(({ source }) => source))).toEqual(
-    new Set(['answer']),
-  );
-
-  const first = await list({ limit: 3 });
-  const rest = await list({ limit: 3, before: first.next as number });
-  expect([...first.deliveries, ...rest.deliveries].map(({ key }) => key)).toEqual(all.deliveries.map(({ key }) => key));
-
-  const ofItem = ['id-Three', 'id-Two', 'id-One'];
-  for (const about of ['acme/app#1', 'https://github.com/acme/app/pull/1', 'BUG-1'])
-    expect((await list({ about })).deliveries.map(({ key }) => key)).toEqual(ofItem);
-  expect((await list({ about: 'acme/app#1', limit: 2 })).deliveries.map(({ key }) => key)).toEqual(ofItem.slice(0, 2));
-  await expect(list({ connection: 'githup' })).rejects.toMatchObject({
-    code: 'usage',
-    message: expect.stringContaining('did you mean "github"?'),
-  });
 });
 
 it('tells of an item what it holds, why it is linked or not, and its waterfall', async () => {

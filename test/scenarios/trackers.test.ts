@@ -185,7 +185,6 @@ interface Expected {
   /** A second name in the item, and its expected end. */
   readonly others: readonly string[];
   readonly triage: RegExp | null;
-  /** The task that was made of it. */
   readonly task?: { readonly kind: string; readonly title: string };
 }
 

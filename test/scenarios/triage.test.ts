@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { createTracker, issue, type Tracker, tell } from '../support/fakes/tracker.ts';
-import { loseDatabase } from '../support/faults/lose-database.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 let world: World;
@@ -106,17 +105,6 @@ describe('triage', () => {
     await say(2, { title: 'Changed since' });
     await world.settled();
     expect((await tasks()).map(({ title }) => title)).toEqual(['By hand', 'Changed since']);
-  });
-
-  it('takes a task that has the item for its source already', async () => {
-    await open({});
-    const body = { title: 'Made before', source: issue(1).key };
-    const { taskId } = (await world.people.createBug({ body }, {})).body;
-    await world.restart({ meanwhile: loseDatabase, config: { rules: EVERYTHING } });
-    await say(1);
-    await world.settled();
-    expect((await tasks()).map((task) => task.taskId)).toEqual([taskId]);
-    expect(await linksOf(taskId)).toHaveLength(1);
   });
 });
 

@@ -1,8 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { commandLine, complaintsOf } from '../support/harness/command-line.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
-
-/** `trigger`, beside a daemon. That each sample is what its vendor would send, the contracts say. */
+import { createWorld, type World } from '../support/harness/daemon.ts';
 
 let world: World;
 afterEach(() => world.close());
@@ -58,28 +56,4 @@ it('of a git provider becomes a record, which the next sample merges', async () 
   expect((await trigger('github', 'merged', '--id', '70100', '--yes')).code).toBe(0);
   await world.settled();
   expect(await records()).toEqual([{ title: 'worksync trial', state: 'merged' }]);
-});
-
-it('of a tracker is taken; a daemon with another secret refuses it, and the command says so', async () => {
-  const jira = {
-    connector: 'jira',
-    site: 'acme.atlassian.net',
-    cloudId: '11223344-a1b2-4b33-8444-def123456789',
-    projects: ['*'],
-    webhookSecrets: WEBHOOK_SECRET,
-    poll: 'off',
-  };
-  world = await beside({ connections: { jira } });
-  const created = await trigger('jira', 'created', '--yes', '--json');
-  const [told] = created.json();
-  expect(told).toMatchObject({ outcome: 'items', sent: true, status: 202 });
-  await world.settled();
-  expect(await shown(`deliveries show ${told.delivery}`)).toMatch(/worksync trial(?:.|\n)*decided {3}applied/);
-
-  world.configure('test', {
-    connections: { jira: { ...jira, webhookSecrets: 'a secret that only the command knows' } },
-  });
-  const refused = await trigger('jira', 'created', '--yes');
-  expect(refused.code).toBe(1);
-  expect(refused.stdout).toContain('The daemon answered 401.\n"npm run -s worksync -- deliveries refused --config ');
 });

@@ -33,7 +33,6 @@ const recorded = async () => (await world.records()).map(({ identifier }) => Num
 
 const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
 const status = () => world.partition().status();
-/** The verdict of the daemon. Webhooks are stored all the while, so the daemon stays ready for a load balancer. */
 async function verdict(): Promise<string> {
   expect((await fetch(`${world.daemon().address}/readyz`)).status).toBe(200);
   return (await world.daemon().status()).verdict;
@@ -46,7 +45,6 @@ function gaps(arrivals: readonly Arrival[]): number[] {
   return arrivals.slice(1).map(({ at }, index) => at - (arrivals[index] as Arrival).at);
 }
 
-/** Requests from now on. */
 function watch(): () => Arrival[] {
   const start = world.weather.arrivals.length;
   return () => world.weather.arrivals.slice(start);
@@ -189,25 +187,6 @@ describe('a workspace that', () => {
       expect(await recorded()).toEqual(upTo(4));
     },
   );
-});
-
-describe('a quota that is used up', () => {
-  it('is waited for as long as the refusal says', async () => {
-    const message = 'standard rate limit exceeded, retry in 120 seconds';
-    world.weather.turn({ before: () => errorAnswer(429, 'rate_limit_exceeded', message) });
-    await world.pull({ number: 1 });
-    await world.pass(10 * SECOND);
-    const refusedAt = world.weather.arrivals.at(-1)!.at;
-    world.weather.clear();
-    const seen = watch();
-    await deliverMany(2, 5);
-    await world.pass(10 * SECOND);
-    expect((await status()).state).toMatchObject({ kind: 'waiting' });
-    await world.settled();
-    expect(seen()[0]!.at - refusedAt).toBeGreaterThanOrEqual(120 * SECOND);
-    expect(seen()[0]!.at - refusedAt).toBeLessThanOrEqual(125 * SECOND);
-    expect(await recorded()).toEqual(upTo(5));
-  });
 });
 
 /** When the record of each pull request was written after its delivery, milliseconds. */

@@ -4,8 +4,6 @@ import { type CommandEnded, commandLine } from '../support/harness/command-line.
 import { folderOfFile } from '../support/harness/folder.ts';
 import { type Running, startWorksync } from '../support/harness/processes.ts';
 
-/** Commands that wait for a daemon, or watch it: the demo, which plays its deliveries by itself. */
-
 const data = folderOfFile('wait');
 let daemon: Running;
 let waited: CommandEnded;
@@ -24,13 +22,6 @@ it('waits for a daemon that starts later, until everything is synced, and says f
   expect(waited.code).toBe(0);
   expect(JSON.parse(waited.stdout)).toEqual({ outcome: 'met', waitsFor: [], needsPerson: [] });
   expect(waited.stderr).toMatch(/^worksync: waiting for the daemon: no daemon answers for the data folder/);
-});
-
-it('takes several conditions, and suggests a name for what is nearly one', async () => {
-  const both = await commandLine('wait', '--for', 'ready', '--for', 'workspace=demo', '--data', data);
-  expect(both).toMatchObject({ code: 0, stdout: '' });
-  const misspelt = await commandLine('wait', '--for', 'workspace=dmo', '--data', data);
-  expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean "demo"') });
 });
 
 it('ends with 75 where the time is over', async () => {

@@ -39,7 +39,6 @@ async function editByHand(identifier: string, title: string): Promise<void> {
   await world.people.updatePullRequest({ body: { provider: 'gitlab', repoId: 'app', identifier, title } }, {});
 }
 
-/** The next round that ends, and all that it asks for is sent. */
 async function swept(): Promise<void> {
   const before = await lastFinish();
   await world.until(async () => (await lastFinish()) !== before, 3 * HOUR);

@@ -4,15 +4,12 @@ import { createWorld, type World } from '../support/harness/daemon.ts';
 import { answerByNock, nock } from '../support/harness/nock.ts';
 import { pullObject } from '../support/vendors/github-payloads.ts';
 
-/** The workspace's own webhooks: CloudEvents to `/webhooks/<workspace>/workspace`. */
-
 const KEY = 'a shared key for tests only';
 const SECRET = 'a signing secret for tests only';
 const NEXT = 'the next value for tests only';
 const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
 
 let world: World;
-/** Deliveries before the present test. */
 let before = 0;
 answerByNock('127.0.0.1');
 
@@ -179,12 +176,6 @@ describe('a delivery', () => {
     expect(await inbox()).toEqual([]);
   });
 
-  it('is taken by each of two live values while one replaces the other', async () => {
-    const event = JSON.stringify(taskEvent(7));
-    const headers = { 'x-service-webhook-key': NEXT, 'x-service-signature': sign(event, NEXT) };
-    for (const each of [{}, headers]) expect((await deliver(event, each))[0]).toBe(202);
-  });
-
   it('without data, of an unknown type, or older than a day is ignored', async () => {
     await deliver({ type: 'work_item.created' });
     await deliver({ type: 'sprint.changed' });
@@ -203,11 +194,6 @@ describe('a delivery', () => {
 
 describe('a delivery to a workspace that', () => {
   afterEach(() => world.close());
-
-  it('has no webhook finds no address', async () => {
-    await open();
-    expect((await deliver(taskEvent(7)))[0]).toBe(404);
-  });
 
   it('moves tasks is an edit unless our own key caused it: then the task is read', async () => {
     await open({ secret: SECRET }, { workflow: { preset: 'standard' } });

@@ -128,7 +128,6 @@ function otherWork(site: Site, { forges, trackers }: Plan, change: Ways['change'
 /** Seconds that any of it takes. */
 const LONGEST = 60;
 
-/** Begins the work, and stops the process at that step of it, or when it must be done; then it starts again. */
 async function stopsAt(site: Site, step: number, begin: () => Promise<void>): Promise<void> {
   const replica = onlyOne(site);
   const ending = whenReached(replica, step);

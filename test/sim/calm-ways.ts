@@ -17,7 +17,6 @@ export const MOST_NAMED = 8;
 
 export type Act = (happening: Happening) => Promise<void>;
 
-/** The parameters of a calm day. Times are milliseconds. */
 export interface Ways {
   /** The most requests to the workspace. */
   phase(name: string, writes: number, reads: number, work: () => Promise<void>): Promise<void>;

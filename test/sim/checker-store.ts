@@ -178,7 +178,6 @@ interface Told {
   readonly isClockTrue: boolean;
 }
 
-/** Returns wrong parts of a process's status, once everything is settled and undisturbed. */
 export function statusWrong(
   { ready, workspaces, broken, shared }: Status,
   events: readonly Event[],

@@ -45,7 +45,6 @@ export type Event = Readonly<
 
 export type Of<What extends Event['what']> = Extract<Event, { what: What }>;
 
-/** A request leaves a process. */
 interface Sent {
   readonly what: 'sent';
   readonly id: number;
@@ -68,7 +67,6 @@ interface Calm {
   readonly asked?: number;
 }
 
-/** A provider's webhook, and what its sender heard: 0 is nothing. */
 interface Hook {
   readonly what: 'hook';
   /** The id of the answered exchange; absent without an answer. */

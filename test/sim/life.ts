@@ -3,7 +3,6 @@ import type { Steps } from '../../src/platform/lib/telemetry.ts';
 import type { TravellingClock } from '../support/fakes/travelling-clock.ts';
 import { createWakefulness } from '../support/fakes/wakefulness.ts';
 
-/** Thrown in a process that has ended, so that nothing observable continues. */
 export class ProcessEnded extends Error {
   override readonly message = 'the process has ended';
 }
@@ -17,7 +16,6 @@ export interface Machine {
 
 export type Life = ReturnType<typeof createLife>;
 
-/** One process, from its start to its end. */
 export function createLife(name: string, replica: number, world: TravellingClock, machine: Machine) {
   const life = createWakefulness();
   let stepsLeft = Number.POSITIVE_INFINITY;

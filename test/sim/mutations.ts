@@ -23,7 +23,6 @@ const { values } = parseArgs({
   },
 });
 
-/** One mistake in one file: the text from `start` to `end` becomes `text`. */
 interface Mutation {
   readonly file: string;
   readonly kind: string;

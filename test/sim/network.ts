@@ -218,7 +218,6 @@ function errorOf(status: number, errorCode: string, message: string): PlainAnswe
   return { status, headers, body: JSON.stringify({ code: status, message, errorCode }) };
 }
 
-/** A server as the network sees it, without sockets. */
 export function handlerOf(server: Server): Handle {
   return async ({ method, url, headers, body }) => {
     const { host, pathname, search } = new URL(url);

@@ -25,9 +25,7 @@ const LOOKS: readonly (readonly [AdminOperation, object])[] = [
   ]),
 ];
 
-/** Somebody who gives commands to whichever process works on the workspace, and hears an error where that ends meanwhile. */
 export function createOperator({ atWork, providers }: Site) {
-  /** @returns whether it was taken */
   async function ask(name: AdminOperation, asked: object): Promise<boolean> {
     return (await answerOf(name, asked)) !== undefined;
   }
@@ -52,7 +50,6 @@ export function createOperator({ atWork, providers }: Site) {
     pause: async (connection: Forge) => void (await ask('backfill-pause', { connection })),
     resume: async (connection: Forge) => void (await ask('backfill-resume', { connection })),
     sweep: async () => void (await ask('sweep', {})),
-    /** Looks at whatever a person may look at: it changes nothing, and has an answer or a reason. */
     async look() {
       // The release of a change that is not held is refused.
       if (await ask('release', { entities: ['link:nobody'] })) throw new Error('what is not held was released');

@@ -349,7 +349,6 @@ function createStage(site: Site) {
 
   return {
     act,
-    /** Approves all held changes. */
     async release() {
       await site.releaseHeld();
       for (const forge of paused) await operator.resume(forge);

@@ -139,7 +139,6 @@ export function openProviders(
           return [name, { ...own, ...written, webhookSecrets, poll: `${poll}m`, sweep: '1h' }];
         }),
       ),
-    /** Returns the webhook of a change; undefined if the vendor sends none or nothing has changed. */
     change: (happening: Extract<Happening, { do: 'pull' | 'issue' }>, delivery: string) =>
       happening.do === 'pull'
         ? changePull(happening.forge, happening.number, happening.change, delivery)

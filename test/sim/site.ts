@@ -352,7 +352,6 @@ export async function openSite(plan: Plan, templates: Templates) {
   const partition = () => atWork()?.partition;
   const leases = async () => (databaseServer ? ownersOf(databaseServer.installation.query, {}) : []);
 
-  /** Ends a process in order. @param ending where its end has begun already */
   async function stop(replica: Replica, ending?: Promise<void>): Promise<void> {
     const { running } = replica;
     if (!running) return;
@@ -373,7 +372,6 @@ export async function openSite(plan: Plan, templates: Templates) {
     replica.running = undefined;
   }
 
-  /** The process has ended; what is left of it is cleared away. */
   async function bury(replica: Replica): Promise<void> {
     const { number, origin, running } = replica;
     if (!running) return;
@@ -457,7 +455,6 @@ export async function openSite(plan: Plan, templates: Templates) {
       const pages = isFull ? Math.ceil(size() / 4_096) : 1_073_741_823;
       await sql`${sql.raw(`pragma max_page_count = ${pages}`)}`.execute(query);
     },
-    /** Reads the status of the process as a command does; undefined if it does not answer. */
     async status({ number, origin }: Replica): Promise<Status | undefined> {
       const owner = findDaemon(dataOf(number));
       if (!owner) return undefined;

@@ -16,7 +16,6 @@ interface Open {
   name: string;
 }
 
-/** Observes each statement of one process. */
 export interface StatementWatch {
   /** It begins: throws in place of it. `within` is undefined for one that is a transaction by itself. */
   begins(text: string, within: Open | undefined): void;
@@ -178,7 +177,6 @@ export function createStatementTroubles({ keys, chance, now, tell, onFailed, isA
     }),
     /** Until then statements fail, each of them once in a run: what has not failed yet fails with this chance. */
     fail: (share: number, until: number) => void (failing = { share, until }),
-    /** How many have begun so far. */
     count: () => counts,
     /** It says that it has stopped: it runs no statement any more. */
     stopped: (life: Life) => void ended.add(life),

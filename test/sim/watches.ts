@@ -19,7 +19,6 @@ export function watchedMetrics(metrics: Metrics) {
       forWorkspace: (workspace) => watched(metrics.forWorkspace(workspace)),
     } satisfies Metrics,
     counts: {
-      /** The sum over all counters with this name. */
       of: (name: string) => all.reduce((sum, each) => sum + (each.name === name ? each.by : 0), 0),
       /** All that was counted: by name and labels, in order. */
       all: () =>

@@ -6,7 +6,6 @@ import type { Clock } from '../../src/platform/lib/clock.ts';
 import { WORKSPACE } from '../bench/daemon.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 
-/** The head and the body of a request, as written to a socket. */
 export type Request = readonly [head: Buffer, body: Buffer];
 
 const SECRET = 'a webhook secret for the soak only';
@@ -21,18 +20,15 @@ const SCOPES = {
 /** Vendors tell times in seconds. Two contents of one time are a doubt, for which worksync would ask the vendor. */
 const SECOND = 1_000;
 
-/** The number of items of each connection. */
 const ITEMS = 500;
 /** Shares of what comes: the same delivery once more, and another one that says the same. */
 const REPEATED = 0.15;
 const UNCHANGED = 0.25;
-/** The number of deliveries that may be repeated. */
 const REMEMBERED = 500;
 /** One in so many is long enough to be packed. */
 const LONG = 5;
 const PROSE = 'What this changes, and why it had to be changed now. '.repeat(120);
 
-/** The connections of the configuration. */
 export const CONNECTIONS = Object.fromEntries(
   Object.entries(SCOPES).map(([connector, { scope }]) => [
     connector,
@@ -91,7 +87,6 @@ async function senderOf(name: string, scope: object, id: string): Promise<Sender
   return { name, connector, event, bindings, options: connector.options.parse(scope), changes: [], times: [] };
 }
 
-/** Gives the sample another number, and a title with the number of its changes. */
 function bodyOf(
   { event, options, changes }: Sender,
   item: number,

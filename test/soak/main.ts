@@ -71,7 +71,6 @@ async function soak(daemon: Running, memory: string): Promise<readonly Observed[
   return course;
 }
 
-/** Throws where one is not answered with 2xx. */
 async function send(port: number, next: Awaited<ReturnType<typeof createDeliveries>>, count: number): Promise<number> {
   let left = count;
   const one = () => (left-- > 0 ? next() : undefined);
@@ -101,7 +100,6 @@ function rowOf(seen: Observed): string[] {
   ];
 }
 
-/** Twenty of them. */
 function sampleOf(course: readonly Observed[]): readonly Observed[] {
   const every = Math.ceil(course.length / 20);
   return course.filter((_, at) => at % every === 0 || at === course.length - 1);

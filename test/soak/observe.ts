@@ -59,7 +59,6 @@ function rowsOf(file: string, now: number): Pick<Observed, 'rows' | 'oldestDeliv
   }));
 }
 
-/** Whether a delivery waits to be taken over. */
 export function isBusy(folder: string): boolean {
   return reading(
     databaseFile(folder),

@@ -13,7 +13,6 @@ const WARM_UP = 0.25;
 
 type Row = readonly string[];
 
-/** An observation with what must not grow. */
 interface Judged extends Observed {
   /** The file, by the most rows that it has held: it keeps its size when rows go. */
   readonly perRow: number;
@@ -21,7 +20,6 @@ interface Judged extends Observed {
 
 type Quantity = 'resident' | 'heap' | 'external' | 'handles' | 'perRow';
 
-/** The allowed growth in an hour of the daemon's time. */
 const BOUNDS: readonly {
   readonly name: Quantity;
   readonly called: string;
@@ -52,27 +50,24 @@ function settledOf(course: readonly Observed[]): readonly Judged[] {
   return judged.filter(({ hours }, at) => at >= course.length * WARM_UP && hours >= full);
 }
 
-/** Throws for a course that is too short. */
 export function judge(course: readonly Observed[]): Verdict {
   const settled = settledOf(course);
   const slopes = BOUNDS.map((each) => ({
     ...each,
-    slope: slopeBy(settled, each.name, each.unit, ({ hours }) => hours),
+    slope: slopeOf(settled.map((seen) => [seen.hours, seen[each.name] / each.unit] as const)),
   }));
   const limits = limitsOf(course);
   return {
     rows: [
-      ['', 'in an hour', '±', 'in 100 000 deliveries', 'may be', ''],
-      ...slopes.map(({ name, called, unit, bound, slope }) => {
-        const byCount = slopeBy(settled, name, unit, ({ deliveries }) => deliveries / 100_000);
-        const figures = [slope.value, slope.margin, byCount.value].map((value) => value.toFixed(3));
+      ['', 'in an hour', '±', 'may be', ''],
+      ...slopes.map(({ called, bound, slope }) => {
+        const figures = [slope.value, slope.margin].map((value) => value.toFixed(3));
         return [called, ...figures, `≤ ${bound}`, wordOf(slope, bound)];
       }),
-      ['', 'most', '', '', 'may be', ''],
+      ['', 'most', '', 'may be', ''],
       ...limits.map(({ called, most, limit }) => [
         called,
         most.toFixed(2),
-        '',
         '',
         `≤ ${limit.toFixed(2)}`,
         reached(most <= limit),
@@ -83,10 +78,6 @@ export function judge(course: readonly Observed[]): Verdict {
       ...limits.filter(({ most, limit }) => most > limit).map(({ called }) => called),
     ],
   };
-}
-
-function slopeBy(course: readonly Judged[], name: Quantity, unit: number, x: (each: Observed) => number): Slope {
-  return slopeOf(course.map((each) => [x(each), each[name] / unit] as const));
 }
 
 function limitsOf(course: readonly Observed[]) {
@@ -120,7 +111,6 @@ export interface Slope {
   readonly margin: number;
 }
 
-/** Throws for less than three points. */
 function slopeOf(points: readonly (readonly [x: number, y: number])[]): Slope {
   const count = points.length;
   if (count < 3) throw new Error('too few observations for a slope: let it run for longer');

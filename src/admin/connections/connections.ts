@@ -202,7 +202,7 @@ export type BackfillProgress = NonNullable<Awaited<ReturnType<typeof backfillPro
 export type AskedBackfill = { readonly outcome: 'started' | 'running'; readonly progress: BackfillProgress };
 
 /** Throws `usage` if there is no such connection, its vendor has no backfill, its address has no server, or `since` is no time. */
-export async function startBackfill(
+async function startBackfill(
   partition: OpenWorkspace,
   { connection, since }: { readonly connection: string; readonly since: string | null },
   clock: Clock,

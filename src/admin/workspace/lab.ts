@@ -90,7 +90,7 @@ const ITEMS = { least: 20, most: 2_000 };
  * @param config the text of a workspace file
  * @param limit number of samples of each effect. Throws `config_invalid`.
  */
-export async function tryRules(
+async function tryRules(
   workspace: OpenWorkspace,
   { config: text, limit }: { readonly config: string; readonly limit: number },
   clock: Clock,

@@ -22,7 +22,7 @@ const NAMES: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Returns the name of a type of file system that other machines share; undefined for a local one. */
-export function nameOfShared(type: number): string | undefined {
+function nameOfShared(type: number): string | undefined {
   // The number may be a signed one of 32 bits.
   return NAMES.get(type >>> 0);
 }

@@ -93,7 +93,6 @@ function work(folder: string): Promise<Phase[]> {
   });
 }
 
-/** All deliveries are older than they may get, and the job that deletes them is overdue. */
 function purge(folder: string): Promise<Phase> {
   const database = new BetterSqlite(databaseFile(folder));
   database.prepare("insert or replace into installation (name, value) values ('run.retention', '0')").run();

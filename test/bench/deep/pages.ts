@@ -18,7 +18,6 @@ const PAINTS = 5;
 const OWN = `/workspaces/${WORKSPACE}`;
 const ITEM = encodeURIComponent(`${REPOSITORY}#500000`);
 const BELOW = ['', '/problems', '/changes', '/deliveries', '/configuration'];
-/** Every page of a workspace, with the searches that look at most. */
 const PAGES: readonly string[] = [
   ...['', '/problems', '/problems?preview=removals', '/changes', '/deliveries', '/deliveries?state=quarantined'],
   ...['/deliveries?preview=replay', `/deliveries?about=${ITEM}`, '/delivery?id=400000', '/item', `/item?name=${ITEM}`],

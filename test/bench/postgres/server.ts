@@ -17,7 +17,6 @@ export interface BenchServer {
 
 const DURABLE = { fsync: 'on', synchronous_commit: 'on' };
 
-/** Runs one for as long as it is used. @param settings lines of `postgresql.conf`, by their names */
 export async function withPostgres<Result>(
   use: (server: BenchServer) => Promise<Result>,
   settings: Readonly<Record<string, string>> = {},
@@ -61,7 +60,6 @@ export async function startReplica(setup: Setup, name: string): Promise<Replica>
   }
 }
 
-/** Runs so many for as long as they are used. They are killed: handing over thousands of workspaces measures nothing here. */
 export async function withReplicas<Result>(
   setup: Setup,
   count: number,

@@ -63,7 +63,6 @@ export interface Moving {
   readonly rules: Rules;
   /** Returns the facts of a pull request that records do not show. */
   factsOf(line: Line): Partial<PullRequest>;
-  /** Answers requests about tasks and their links; undefined for others. */
   answer(request: ApiRequest): object | undefined;
 }
 

@@ -99,7 +99,6 @@ export async function playShared(manner: Manner, seed: number, days: number, len
       used: server.writes.filter(({ arrival }) => isToday(arrival)).length,
       available: available(undisturbed, length),
       refusedPerHour: refusals.filter(({ at }) => isToday(at)).length / (length / 3_600),
-      /** Most refusals of ours within one pause. */
       mostPerPause: Math.max(0, ...pauses.filter(({ from }) => isToday(from)).map((pause) => pause.refusals)),
       /** Mean seconds that the other user waited for a request to be let in; and had it been alone. */
       wait: waitOf(waits),

@@ -10,7 +10,6 @@ import { profile as redmine } from './redmine.ts';
 import { profile as sentry } from './sentry.ts';
 import { profile as shortcut } from './shortcut.ts';
 
-/** The profiles of all vendors. */
 export const PROFILES: readonly ConnectorProfile[] = [
   azureBoards,
   bitbucket,

@@ -6,7 +6,6 @@ import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** One answer of the vendor, and the request it belongs to. */
 export interface Exchange {
   /** `GET` unless told. */ readonly method?: 'GET' | 'POST';
   readonly path: string;
@@ -19,7 +18,6 @@ export interface Exchange {
   readonly body?: unknown;
 }
 
-/** Returns the body of the answer. */
 export function textOf({ body = '' }: Exchange): string {
   return typeof body === 'string' ? body : JSON.stringify(body);
 }
@@ -38,7 +36,6 @@ export interface FixtureCase {
   readonly facts?: Partial<PullRequest> | Partial<WorkItem>;
 }
 
-/** The option that lists what a connection follows, and its entries. */
 export function followedIn(options: Readonly<Record<string, unknown>>) {
   const name = ['projects', 'teams', 'repositories'].find((each) => each in options) ?? '';
   return { name, entries: options[name] as readonly string[] };
@@ -67,7 +64,6 @@ export function ignored(file: string, event: string, reason: string): FixtureCas
 interface HmacWebhook {
   readonly header: string;
   readonly prefix?: 'sha256=';
-  /** Headers without which a signed request is not taken: they name the event and the delivery. */
   readonly headers?: Headers;
   /** The test vector that the vendor publishes; absent: a vector that another program computed. */
   readonly vector?: ConnectorProfile['webhook']['vector'];
@@ -103,7 +99,6 @@ export function hmacWebhook(connector: Pick<Connector, 'sign'>, scheme: HmacWebh
   };
 }
 
-/** The delivery that a vendor sends for a test, or when a webhook is created. */
 export interface TestDelivery {
   readonly name: string;
   readonly event: string;
@@ -112,7 +107,6 @@ export interface TestDelivery {
   readonly reason?: string;
 }
 
-/** The facts about a vendor that the contract suite needs. */
 export interface ConnectorProfile {
   readonly id: string;
   /** As in a configuration file, with a credential. */
@@ -129,7 +123,6 @@ export interface ConnectorProfile {
     readonly sentAt?: number;
     /** False where the vendor repeats a password, which covers no byte of the body. */
     readonly coversBody?: boolean;
-    /** Headers without which a signed request is not taken. */
     readonly required: readonly string[];
     sign(body: Buffer, secret: string): Headers;
     /** A vector that is not computed here: published by the vendor, or by a standard. */
@@ -192,9 +185,7 @@ export interface ConnectorProfile {
     readonly reviews?: { readonly of: Exchange; readonly answer: Exchange; readonly facts: object };
     readonly commits?: { readonly pages: readonly Exchange[]; readonly foreignNext: Exchange };
   };
-  /** The vendor's ways to say that a limit is reached. */
   readonly limits: Readonly<Record<string, { readonly answer: Partial<Exchange>; readonly atLeast: number }>>;
-  /** Statuses that mean something else than for most. */
   readonly statuses?: Readonly<Record<number, ErrorCode>>;
   /** A check that finds everything in order, and one with a refused credential. */
   readonly check: { readonly good: readonly Exchange[]; readonly refused: readonly Exchange[] };

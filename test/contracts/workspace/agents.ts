@@ -32,7 +32,6 @@ const WAY: Readonly<Record<State, readonly State[]>> = {
 
 type Server = Pick<Target, 'url' | 'token'>;
 
-/** An agent with one harness, and the requests for them; `as` the owner unless told. */
 async function agentOn(server: Server) {
   const { call: send, create } = requestsTo({ it: server });
   const call = (method: string, path: string, body?: unknown, as = server.token) => send(method, path, body, { as });

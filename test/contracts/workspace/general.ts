@@ -73,7 +73,6 @@ const FOR_PEOPLE: Readonly<Record<string, readonly Route[]>> = {
   ],
 };
 
-/** Expects that a request is refused so. */
 export async function expectRefused(
   reply: Promise<object>,
   status: number,

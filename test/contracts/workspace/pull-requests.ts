@@ -223,7 +223,6 @@ async function connected({ token = 'ghp_ada' }: { token?: string | null } = {}) 
   return { standIn, running, connect, call, open: (fields: object = {}) => call('POST', { ...WANTED, ...fields }) };
 }
 
-/** Opening and editing on the provider; the provider is a stand-in of the test. */
 export function describeProvider(): void {
   it('W59 201: opened on the provider with the member’s token, and recorded', async () => {
     const { open, call, standIn } = await connected();

@@ -20,7 +20,6 @@ export interface Reply {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The parsed body. */
   readonly body: ReturnType<JSON['parse']>;
 }
 
@@ -60,7 +59,6 @@ async function otherTarget(): Promise<Target> {
   return { ...found, key: secret, keyId: apiKeyId, workspaceId, embedded: undefined };
 }
 
-/** One plain request, without the client under test. */
 export async function ask(
   target: Pick<Target, 'url' | 'token'>,
   method: string,
@@ -91,7 +89,6 @@ export const ID = expect.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
 export const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
 export const TEXT = expect.stringMatching(/./);
 
-/** Requests below the current workspace of the server under test. */
 export function requestsTo(held: { readonly it: Pick<Target, 'url' | 'token'> }) {
   const call = (method: string, path: string, body?: unknown, more: Asked = {}) =>
     ask(held.it, method, ROOT + path, { ...more, body });
@@ -104,7 +101,6 @@ export function requestsTo(held: { readonly it: Pick<Target, 'url' | 'token'> })
   return { call, create, newTask };
 }
 
-/** Mints a token for a new member of the reference service. */
 export async function tokenOf({ it }: { readonly it: Target }, role: Role, more: object = {}): Promise<string> {
   const { service } = it.embedded!;
   const { workspaceId } = it;

@@ -27,7 +27,6 @@ export interface QuotaBench {
   readonly throttle: Throttle;
   /** Lanes and due times in the order in which they got a slot. */
   readonly granted: string[];
-  /** Acquires a slot, records it and keeps it. */
   acquire(lane: Lane, due?: number, signal?: AbortSignal): Promise<Slot>;
   send(lane: Lane, due?: number, status?: number, retryAfter?: number): Promise<void>;
   spend(count: number, lane?: Lane): Promise<void>;

@@ -19,8 +19,8 @@ export interface Forge {
   readonly hooks: Map<string, { url: string; secret: string; isOn: boolean; flaw?: string }>;
   /** Requests, oldest first: `history app 2`, `fetch app 7`. */
   readonly asked: string[];
-  /** Asked before each answer; what it throws is the answer. */
-  onAsk: (what: string) => void;
+  /** Asked before each answer; what it throws is the answer. A list of units and a page of history wait for its end. */
+  onAsk: (what: string) => unknown;
 }
 
 const ID = 'gitlab';
@@ -86,7 +86,7 @@ export function forgeItem(repoId: string, pull: ForgePull): PullRequest {
 function connectionOf(forge: Forge): Connection {
   const ask = (what: string) => {
     forge.asked.push(what);
-    forge.onAsk(what);
+    return forge.onAsk(what);
   };
   const listOf = (unit: string) => {
     const found = forge.repositories.get(unit);
@@ -97,7 +97,7 @@ function connectionOf(forge: Forge): Connection {
     Buffer.from(JSON.stringify(found.map((pull) => forgeItem(unit, pull))));
   return {
     async units() {
-      ask('units');
+      await ask('units');
       return [...forge.repositories.keys()];
     },
     async poll({ unit, watermark = '1970-01-01T00:00:00Z' }) {
@@ -158,7 +158,7 @@ function connectionOf(forge: Forge): Connection {
       },
     },
     async history({ unit, since = '1970-01-01T00:00:00Z', page = '1' }: HistoryPosition) {
-      ask(`history ${unit} ${page}`);
+      await ask(`history ${unit} ${page}`);
       const found = listOf(unit).filter(({ updatedAt }) => updatedAt >= Date.parse(since));
       const from = (Number(page) - 1) * PAGE;
       const isLast = from + PAGE >= found.length;

@@ -12,7 +12,6 @@ export const WITHOUT_NGINX = existsSync(NGINX)
   : `left out: there is no nginx at ${NGINX} (apt-get install nginx, or NGINX=<path>)`;
 
 export interface Nginx {
-  /** `http://127.0.0.1:<port>` */
   readonly address: string;
   readonly running: Running;
 }

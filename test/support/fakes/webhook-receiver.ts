@@ -9,7 +9,6 @@ interface Received {
   readonly event: ReturnType<JSON['parse']>;
 }
 
-/** Listens on a free loopback port and keeps all it gets; answers 204 unless told. */
 export async function startWebhookReceiver() {
   const received: Received[] = [];
   const waiting: { number: number; resolve: () => void }[] = [];

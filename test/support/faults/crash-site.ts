@@ -131,7 +131,6 @@ export async function openSite(witness?: Witness) {
     people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
     seen,
     acknowledged: acknowledged as ReadonlySet<string>,
-    /** The data folder, which the first daemon makes. */
     data: places.data,
     /** Runs the story against a daemon that kills itself at a step; 0: never. */
     async runChild(story: Story, killAt: number, start?: ChildStart): Promise<ChildEnd> {

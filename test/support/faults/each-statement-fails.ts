@@ -89,7 +89,6 @@ async function openPlace(getReady: GetReady) {
   };
 }
 
-/** Waits until work that is not awaited has ended too. */
 async function rest(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) {
     await nextTurnOfLoop();

@@ -3,14 +3,20 @@
  *
  *   node killed-work.ts WORK INPUT STEP    INPUT: JSON; STEP: the number of the step at which it kills itself; 0 for never
  *
- * Prints how many steps it took as JSON. Steps are commits.
+ * Prints how many steps it took as JSON. Steps are commits, requests, calls that change files, and portions of a backup.
  */
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import BetterSqlite from 'better-sqlite3';
 import type { Steps } from '../../../src/platform/lib/telemetry.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
 export interface WorkInputs {
   readonly migrate: { readonly place: string };
   readonly copy: { readonly from: string; readonly to: string };
+  readonly 'back-up': { readonly data: string; readonly destination: string };
+  /** Replaces an API key by another one, whose secret goes into the file. */
+  readonly rotate: { readonly url: string; readonly token: string; readonly keyId: string; readonly path: string };
 }
 
 type Works = { readonly [Name in keyof WorkInputs]: (input: WorkInputs[Name], steps: Steps) => Promise<unknown> };
@@ -33,10 +39,60 @@ const WORKS: Works = {
     });
     await Promise.all([source.close(), target.close()]);
   },
+  async 'back-up'({ data, destination }) {
+    const { backUp } = await import('../../../src/admin/installation/data.ts');
+    await backUp({ data }, destination);
+  },
+  async rotate({ url, token, keyId, path }, steps) {
+    const { keyFile, rotateKey } = await import('../../../src/cli/access/key-rotation.ts');
+    const { createHttpClient } = await import('../../../src/platform/http/http-client.ts');
+    const { silentMeter } = await import('../../../src/platform/lib/telemetry.ts');
+    const { createSend, createWorkspaceClient } = await import('../../../src/workspace-api/typed-client.ts');
+    const { fastClock } = await import('../fakes/crash-clock.ts');
+    const http = createHttpClient({ steps, meter: silentMeter });
+    await rotateKey({
+      client: createWorkspaceClient({
+        send: createSend({ http, baseUrl: url, apiKey: () => token }),
+        workspaceId: 'current',
+      }),
+      ...{ clock: fastClock(), description: 'the new one', oldKeyId: keyId, file: keyFile(path) },
+      ...{ quiet: 60_000, patience: 3_600_000, tell: () => undefined },
+    });
+    await http.close();
+  },
 };
+
+/** Calls that change what is in a folder. */
+function numberFileCalls({ reached }: Steps): void {
+  for (const name of ['renameSync', 'rmSync', 'writeSync'] as const) {
+    const own = fs[name] as (...given: unknown[]) => unknown;
+    Object.assign(fs, {
+      [name](...given: unknown[]) {
+        reached('commit', 'before');
+        const result = own(...given);
+        reached('commit', 'after');
+        return result;
+      },
+    });
+  }
+  syncBuiltinESMExports();
+}
+
+function numberBackups({ reached }: Steps): void {
+  const own = BetterSqlite.prototype.backup;
+  BetterSqlite.prototype.backup = function backup(destination, options) {
+    const progress: NonNullable<typeof options>['progress'] = (info) => {
+      reached('commit', 'before');
+      return options?.progress?.(info) ?? 100;
+    };
+    return own.call(this, destination, { ...options, progress });
+  };
+}
 
 const [work, input, step] = process.argv.slice(2);
 const steps = numberedSteps(Number(step));
+numberFileCalls(steps);
+if (work === 'back-up') numberBackups(steps);
 // Timers of a command do not keep its process.
 const working = setInterval(() => undefined, 1_000);
 await WORKS[work as keyof WorkInputs](JSON.parse(input as string) as never, steps);

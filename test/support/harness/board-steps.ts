@@ -7,7 +7,6 @@ type PullFields = NonNullable<Parameters<Board['pull']>[2]>;
 /** Something that a provider or a person does. `clock.now`: seconds after the start of the board. */
 export type Step = (board: Board, clock: { now: number }) => Promise<void>;
 
-/** Plays steps, ten seconds apart. */
 export async function play(board: Board, steps: readonly Step[]): Promise<void> {
   const clock = { now: 0 };
   for (const step of steps) {

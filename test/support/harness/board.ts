@@ -285,7 +285,6 @@ export async function openBoard({
       const closed = fields.state === 'done' ? { closedAt: time(seconds) } : {};
       await deliver([workItem({ ...before, ...own, updatedAt: at(seconds), ...closed, ...fields })], seconds);
     },
-    /** A person sets the status of a task, and a webhook reports it at once. */
     async person(key: string, seconds: number, status: string) {
       now = Math.max(now, seconds);
       statuses.set(key, status);
@@ -293,7 +292,6 @@ export async function openBoard({
       await take([event(key)]);
     },
     deliver,
-    /** A person sets the labels of a task, and a webhook reports it at once. */
     async label(key: string, seconds: number, some: readonly string[]) {
       now = Math.max(now, seconds);
       labels.set(key, some);
@@ -312,7 +310,6 @@ export async function openBoard({
       await store.query.updateTable('items').set({ unverified: 1 }).execute();
       await store.query.deleteFrom('outbox').execute();
     },
-    /** Sends the updates and reads that are due, and processes all reports. */
     async send(seconds: number, killOf?: KillOf) {
       await sendOnly([...statuses.keys()], seconds, killOf);
       await process([...reports], seconds);
@@ -337,7 +334,6 @@ export async function openBoard({
         },
       };
     },
-    /** The workspace answers a request for all tasks. The answer waits in `reports`. */
     async list(seconds: number) {
       now = Math.max(now, seconds);
       await store.commit((query) =>

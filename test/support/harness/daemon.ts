@@ -78,7 +78,6 @@ export interface WorldOptions {
   readonly memberTokens?: Readonly<Record<string, string>>;
   /** First time of the clock, epoch milliseconds; needed beside a real vendor. */
   readonly startAt?: number;
-  /** Check of whole databases; finds nothing by default. */
   readonly checkFile?: CheckFile;
   /** Vendors beside the real ones, or in the place of those with the same id. */
   readonly connectors?: readonly Connector<unknown>[];
@@ -162,12 +161,17 @@ async function openSite(options: WorldOptions, random: Random) {
   };
 }
 
+type Site = Awaited<ReturnType<typeof openSite>>;
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-/** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
-export async function createWorld(options: WorldOptions = {}) {
+/**
+ * A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback.
+ *
+ * @param shared the service and clock of another world, which also closes them
+ */
+export async function createWorld(options: WorldOptions = {}, shared?: Site) {
   const random = options.random ?? systemRandom();
-  const site = await openSite(options, random);
+  const site = shared ?? (await openSite(options, random));
   const { clock, quota, url, credentials, outside, hands, weather, traffic } = site;
   const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
   const configPath = join(folder, 'config');
@@ -288,7 +292,6 @@ export async function createWorld(options: WorldOptions = {}) {
   /** The present one: another takes its place where the configuration changes. */
   const partition = () => running.composition.workspaces.find('test') as Partition;
 
-  /** Whether all deliveries are processed and all changes sent. */
   async function isSettled(): Promise<boolean> {
     return partition().outbox.inFlight === 0 && !(await isAnythingPending(running.composition.installation));
   }
@@ -313,7 +316,6 @@ export async function createWorld(options: WorldOptions = {}) {
     return copy;
   }
 
-  /** A page, with the read token. */
   const read = (path: string): Promise<Response> =>
     fetch(`${running.daemon.adminAddress}${path}`, { headers: { authorization: `Bearer ${READ_TOKEN}` } });
 
@@ -371,6 +373,7 @@ export async function createWorld(options: WorldOptions = {}) {
       settled,
       requests,
     },
+    site,
     service: site.service,
     /** Where `behaviours` are given. */
     server: site.server,
@@ -378,11 +381,8 @@ export async function createWorld(options: WorldOptions = {}) {
     installation: () => running.composition.installation,
     workspaces: () => running.composition.workspaces,
     configFolder: configPath,
-    /** Where commands find the daemon. */
     dataFolder: join(folder, 'data'),
-    /** As SIGHUP does. */
     reload: () => running.composition.reload.now(),
-    /** Runs an operation of pages and commands, without HTTP. */
     ask: <Name extends AdminOperation>(question: Name, asked: Asked<Name>): Promise<Answered<Name>> =>
       runAdminOperation(question, partition(), asked, clock),
     metrics: async () => (await read('/metrics')).text(),
@@ -397,7 +397,6 @@ export async function createWorld(options: WorldOptions = {}) {
       await work();
       return (await requests()).received - received;
     },
-    /** Lets so many milliseconds pass, and the daemon work meanwhile. */
     async pass(ms: number): Promise<void> {
       let isOver = false;
       clock.after(ms, () => {
@@ -435,7 +434,7 @@ export async function createWorld(options: WorldOptions = {}) {
     unplugService: site.unplug,
     async close(): Promise<void> {
       await stopRunning(running);
-      await site.close();
+      if (!shared) await site.close();
       const costly = await plans.costly();
       rmSync(folder, { recursive: true, force: true });
       if (costly.length > 0) throw new Error(`statements that read more rows than they want:\n${costly.join('\n')}`);

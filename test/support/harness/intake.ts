@@ -17,7 +17,6 @@ import { createTravellingClock } from '../fakes/travelling-clock.ts';
 import { folderOfTest } from './folder.ts';
 import { type OpenedStore, openStore } from './store.ts';
 
-/** A store in a folder of its own; both are gone when the test is over. */
 export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStatement'> = {}): Promise<OpenedStore> {
   const folder = folderOfTest('intake');
   const store = await openStore({ file: join(folder, 'test.db'), ...options });

@@ -13,7 +13,6 @@ export async function allRecords(people: Pick<WorkspaceClient<object>, 'listPull
   return found.toSorted((left, right) => Number(left.identifier) - Number(right.identifier));
 }
 
-/** Frequent actions and views of a person in a workspace. */
 export function handsOf(people: WorkspaceClient<object>) {
   const tasks = async () => (await people.listTasks({ query: { all: true } }, {})).body.tasks.toReversed();
   return {
@@ -21,9 +20,7 @@ export function handsOf(people: WorkspaceClient<object>) {
     /** Creates a bug. The first one is BUG-1. */
     bug: async (title = 'It breaks') => (await people.createBug({ body: { title } }, {})).body,
     task: async (taskId: string) => (await people.getTask({ taskId }, {})).body,
-    /** All tasks, oldest first. */
     tasks,
-    /** The status of each task, by its key. */
     statuses: async () => Object.fromEntries((await tasks()).map(({ key, status }) => [key, status])),
     links: async (taskId: string) => (await people.listWorkItems({ taskId }, {})).body.workItems,
     records: () => allRecords(people),

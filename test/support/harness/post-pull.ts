@@ -7,12 +7,13 @@ export async function postPull(
   secret: string,
   number: number,
   setting: PullSetting = {},
+  id = `delivery-${number}`,
 ): Promise<number | 'refused'> {
   const body = JSON.stringify(pullEvent({ ...setting, number }));
   const headers = {
     'content-type': 'application/json',
     'x-github-event': 'pull_request',
-    'x-github-delivery': `delivery-${number}`,
+    'x-github-delivery': id,
     'x-hub-signature-256': await new Webhooks({ secret }).sign(body),
   };
   return fetch(url, { method: 'POST', headers, body }).then(

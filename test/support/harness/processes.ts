@@ -44,7 +44,6 @@ function baseEnvironment(): Record<string, string> {
   return { PATH, HOME, NODE_COMPILE_CACHE: COMPILE_CACHE, ...(TMPDIR === undefined ? {} : { TMPDIR }) };
 }
 
-/** Starts `node src/main.ts` with these arguments, as a user would. */
 export function startWorksync(args: readonly string[], options: StartOptions = {}): Running {
   return startNode(['src/main.ts', ...args], options);
 }

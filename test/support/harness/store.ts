@@ -11,7 +11,6 @@ import { makeTables } from './templates.ts';
 
 /** The rows of one workspace in a database of its own. */
 export interface OpenedStore extends Store, Pick<Installation, 'close' | 'size'> {
-  /** The whole database, for statements that no scope begins. */
   readonly database: Installation['query'];
 }
 

@@ -13,7 +13,6 @@ type Open = (options: { readonly file: string }) => Promise<{ close(): Promise<v
  */
 export const makeTables = copying(openTables);
 
-/** Creates the tables of the reference service in a file, unless the file exists. */
 export const makeServiceTables = copying(openServiceDatabase);
 
 /** Each process creates its own template, so that the template is never older than the migrations. */

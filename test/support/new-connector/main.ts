@@ -112,7 +112,6 @@ function row(title: string, id: string, isGit: boolean): string {
 
 const TEMPLATES = join(import.meta.dirname, 'template');
 
-/** Error of the request, with a text for the person who made it. */
 class Refused extends Error {}
 
 /**

@@ -11,7 +11,6 @@ interface Look {
   readonly source?: Partial<ReconcileConnection>;
 }
 
-/** Evaluates an item outside of a batch, as one that some delivery has just changed. */
 export function look(
   { commit }: Store,
   item: Item,

@@ -117,7 +117,6 @@ function depsOf({ http, clock }: Pick<Course, 'http' | 'clock'>): ConnectionDeps
   return { http, clock, logger: silentLogger };
 }
 
-/** Returns the error with which work was refused. */
 export async function failure(work: Promise<unknown> | undefined): Promise<SyncError | undefined> {
   return work?.then(
     () => undefined,
@@ -244,7 +243,6 @@ type Act = (git: GitProvider, access: MemberAccess) => Promise<unknown>;
 /** An action of a member, the requests that it causes, and its result: a value or an error. */
 type Writing = readonly [name: string, act: Act, course: readonly Turn[], expected: unknown];
 
-/** The facts about a vendor that the tests of its writes need. */
 export interface WritesProfile {
   readonly connector: Connector<never>;
   readonly origin: string;
@@ -254,7 +252,6 @@ export interface WritesProfile {
   readonly cases: readonly Writing[];
 }
 
-/** Actions of members in one repository, with defaults. */
 export function actsIn(repoId: string) {
   const wanted = { repoId, title: 'A change', description: 'Text', headBranch: 'feature', baseBranch: 'main' };
   return {
@@ -294,7 +291,6 @@ export function writings({ connector, origin, access, authorization, cases }: Wr
   });
 }
 
-/** Translates payloads as deliveries of a connection. */
 export function translationsOf<Options>({ connector, given }: Pick<Party<Options>, 'connector' | 'given'>) {
   const from =
     (source: 'webhook' | 'poll' | 'fetch') =>

@@ -1,4 +1,3 @@
-/** A pull request as a test wants it; what is not named is ordinary. */
 export interface PullSetting {
   readonly number?: number;
   readonly title?: string;
@@ -18,7 +17,6 @@ export interface PullSetting {
   readonly repository?: Readonly<{ id: number; name: string }>;
 }
 
-/** The repository of a pull request. */
 function repositoryOf({ repository = { id: 5_001, name: 'app' }, isOfStranger = false }: PullSetting) {
   const { id, name } = repository;
   return { id, full_name: `acme/${name}`, name, private: !isOfStranger, default_branch: 'main' };
@@ -55,7 +53,6 @@ export function pullObject(setting: PullSetting = {}) {
   };
 }
 
-/** A `pull_request` webhook. */
 export function pullEvent(setting: PullSetting = {}, action = 'edited') {
   const pull_request = pullObject(setting);
   return {

@@ -215,15 +215,6 @@ describe('the check of a database server', () => {
   const wrong = (lines: readonly string[]) => lines.filter((line) => !line.startsWith('ok: '));
 
   describe('a PostgreSQL', () => {
-    it('that is sound tells its version, connections and speed', () => {
-      expect(told({})).toEqual([
-        'ok: postgres://db/worksync: PostgreSQL 18.4',
-        'ok: what it has committed is on its disk',
-        'ok: 90 of 100 connections are free; each worksync takes up to 7',
-        'ok: a statement takes 0.4 ms',
-      ]);
-    });
-
     it.each<[expected: string, facts: Partial<ServerFacts>, settings?: ServerFacts['settings']]>([
       ['error: postgres://db/worksync: PostgreSQL 13.23', { version: 130_023 }],
       ['error: it is a standby', { isStandby: true }],
@@ -335,36 +326,4 @@ it('reports a rule that an earlier one covers, and none that is narrower', () =>
   expect(check([bothKinds, '{ when: { workItem: in_progress }, set: { status: open } }'])).toHaveLength(1);
   const others = '{ when: { pullRequest: merged, base: ["*", "!main"] }, set: { status: open } }';
   expect(check([others, '{ when: { pullRequest: merged, base: main }, set: { status: open } }'])).toEqual([]);
-});
-
-it('reports a rule whose items no connection provides', () => {
-  const sources = [
-    { name: 'main', pullRequests: true, workItems: false, mayCover: () => true },
-    { name: 'other', pullRequests: false, workItems: true, mayCover: () => true },
-  ];
-  const rule = (when: string) => `{ when: { ${when} }, set: { status: open } }`;
-  const both = rule('workItem: in_progress, pullRequest: open, connection: main');
-  expect(check([rule('pullRequest: open'), rule('workItem: in_progress'), both], '', { sources })).toEqual([]);
-  expect(check([rule('workItem: in_progress, connection: main')], '', { sources })).toEqual([
-    'warning rule 1 of rules.workflow never applies: no connection of the rule provides work items',
-  ]);
-  // A tracker covers no repository of pull requests.
-  const [git, tracker] = sources;
-  const uncovered = git && tracker ? [{ ...git, mayCover: () => false }, tracker] : [];
-  expect(check([rule('pullRequest: open, repository: acme/wbe')], '', { sources: uncovered })).toHaveLength(1);
-});
-
-it('reports force and a `from` beside it, a queue without webhooks, merged with write-back, and statuses that no task has', () => {
-  const queued = '{ when: { pullRequest: queued }, set: { status: merged }, force: true }';
-  const draft = '{ when: { pullRequest: draft }, set: { status: open }, from: planned, force: true }';
-  expect(check([queued, draft])).toEqual([
-    'warning rule 1 of rules.workflow has "force": it undoes what people do',
-    'warning rule 2 of rules.workflow has "force": it undoes what people do, and its "from" has no effect',
-    'warning a rule of rules.workflow is about "queued", which polls do not show: main',
-    'warning rule 1 of rules.workflow sets "merged", which counts as finished: write-back closes items of main',
-    expect.stringMatching(/^ok no task has these statuses yet, which rules set: merged;/),
-  ]);
-  expect(check([], 'preset: standard')).toEqual([
-    expect.stringMatching(/^ok no task has these statuses yet, which rules set: Doing, review;/),
-  ]);
 });

@@ -1,17 +1,14 @@
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { type Asked, runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { createPostponed, DELAY } from '../../../src/admin/changes/postponed.ts';
-import { canBackfill, startBackfill } from '../../../src/admin/connections/connections.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { describeMirror } from '../../../src/admin/status/describe-open-workspace.ts';
 import { namedPullRequest, pullRequestOfJob } from '../../../src/admin/tasks/ci-job.ts';
 import { judgeCondition } from '../../../src/cli/status/wait.ts';
 import { asSyncError, SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/platform/lib/clock.ts';
-import type { ActiveConnection } from '../../../src/sync/workspace-context.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
-import { CONNECTION, EMPTY, statusWith } from '../../support/harness/web.ts';
+import { EMPTY, statusWith } from '../../support/harness/web.ts';
 
 describe('waiting for a condition', () => {
   /** Nothing is to come, unless the parts say so. */
@@ -23,15 +20,8 @@ describe('waiting for a condition', () => {
   const changes = (byState: Partial<typeof EMPTY.changes.byState>) => ({
     changes: { ...EMPTY.changes, byState: { ...EMPTY.changes.byState, ...byState } },
   });
-  const nothing = { waitsFor: [], needsPerson: [] };
 
   describe('synced', () => {
-    it('names what is still to come', () => {
-      const rows = { ...changes({ pending: 2, sending: 1 }), deliveries: { ...EMPTY.deliveries, pending: 1 } };
-      const { waitsFor } = judgeCondition(SYNCED, calm({ ...rows, connections: [{ ...CONNECTION, name: 'jira' }] }));
-      expect(waitsFor).toEqual([`${NAME}: 1 delivery, 3 changes, the first poll of jira`]);
-    });
-
     it('says what no waiting brings about: changes that need approval, and a workspace that is halted', () => {
       expect(judgeCondition(SYNCED, calm(changes({ held: 94 })))).toEqual({
         waitsFor: [],
@@ -45,13 +35,6 @@ describe('waiting for a condition', () => {
         waitsFor: [],
         needsPerson: [expect.stringContaining('unauthorized: the key is revoked')],
       });
-    });
-
-    it('is about the named workspaces only', () => {
-      const broken = [{ name: 'other', code: 'config_invalid', message: 'm', hint: 'Correct it.' }];
-      const status = calm({}, { broken });
-      expect(judgeCondition(SYNCED, status).needsPerson).toEqual(['other is not open: config_invalid. Correct it.']);
-      expect(judgeCondition(SYNCED, status, [NAME])).toEqual(nothing);
     });
   });
 });
@@ -138,35 +121,6 @@ describe('the preview of a replay', () => {
   });
 });
 
-it.each([
-  [['off', 'auto'], 'open', null, 'workspace', 'in the workspace'],
-  [['auto'], 'closed', 'not_found: why', 'here', 'here only: the workspace has no route to record them'],
-  [
-    ['auto'],
-    'unknown',
-    'server_failed: why',
-    'unknown',
-    'here so far: the workspace has not said whether it records them (server_failed: why)',
-  ],
-] as const)('%j with the route %s: %s', (modes, state, error, place, message) => {
-  expect(describeMirror(modes, { records: { state, error } })).toEqual({ place, message });
-});
-
-function connectionAt(apiUrl: string): ActiveConnection {
-  return { name: 'github', options: { apiUrl }, connection: { history: () => undefined } } as never;
-}
-
-it('refuses a backfill of a connection whose address has no server', async () => {
-  expect(canBackfill(connectionAt('https://api.example.com'))).toBe(true);
-  const demo = connectionAt('https://github.invalid/api');
-  expect(canBackfill(demo)).toBe(false);
-  const workspace = { connections: [demo] } as unknown as OpenWorkspace;
-  await expect(startBackfill(workspace, { connection: 'github', since: null }, systemClock())).rejects.toMatchObject({
-    code: 'usage',
-    message: 'github takes webhooks only: https://github.invalid/api is an address without a server',
-  });
-});
-
 type Variables = Readonly<Record<string, string>>;
 
 function found(env: Variables, event?: object) {
@@ -246,19 +200,6 @@ it.each<[service: string, env: Variables, wanted: readonly string[]]>([
   ],
 ])('%s', (_name, env, wanted) => {
   expect(found(env)).toEqual(wanted);
-});
-
-it.each<[job: string, env: Variables, said: string]>([
-  ['nowhere', {}, 'no CI service is known'],
-  ['GitLab CI, of a branch with two', { ...GITLAB, CI_OPEN_MERGE_REQUESTS: 'a/b!1,a/b!2' }, 'merge_request_event'],
-  [
-    'Azure Repos',
-    { ...AZURE, BUILD_REPOSITORY_PROVIDER: 'TfsGit', SYSTEM_PULLREQUEST_PULLREQUESTID: '7' },
-    'Azure Repos',
-  ],
-])('says what to do: %s', (_name, env, said) => {
-  expect(refusalOf(env)).toMatch(/^usage: /);
-  expect(refusalOf(env)).toContain(said);
 });
 
 describe('--pull-request', () => {

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ListedWorkspace, Status } from '../../../src/admin/status/status.ts';
-import { WARNINGS } from '../../../src/admin/status/verdict.ts';
 import {
   listBroken,
   listStatus,
@@ -9,9 +8,8 @@ import {
   type ServedDaemon,
   worstFirst,
 } from '../../../src/admin/status/whole-status.ts';
-import { describeStatus } from '../../../src/cli/status/status.ts';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
-import { CODES, SyncError } from '../../../src/model/errors.ts';
+import { SyncError } from '../../../src/model/errors.ts';
 import { createWorld, GITHUB, type World } from '../../support/harness/daemon.ts';
 import { CONNECTION, EMPTY, NOW, statusWith } from '../../support/harness/web.ts';
 import { pullEvent } from '../../support/vendors/github-payloads.ts';
@@ -34,21 +32,6 @@ describe('the verdict', () => {
     expect(statusWith().verdict).toBe('ok');
   });
 
-  it('says what is synced of what should be, and everything that is wrong, in one sentence', () => {
-    const [workspace] = statusWith(DEAD).workspaces;
-    expect(workspace).toMatchObject({
-      verdict: 'degraded',
-      summary:
-        '24 of 260 pull requests synced, 6 of 64 links; connections_failing: 2 connections failing (github: unreachable, jira: unreachable); ' +
-        'changes_held: 94 changes need approval; deliveries_quarantined: 3 deliveries quarantined',
-    });
-    expect(workspace?.causes.map(({ code, count }) => [code, count])).toEqual([
-      ['connections_failing', 2],
-      ['changes_held', 94],
-      ['deliveries_quarantined', 3],
-    ]);
-  });
-
   it('is blocked by whatever keeps everything from being sent or stored, and that comes first', () => {
     const halt = new SyncError('database_corrupt', 'page 7 is damaged');
     const { verdict, workspaces } = statusWith({ ...DEAD, halt });
@@ -63,29 +46,6 @@ describe('the verdict', () => {
     const broken = [{ name: 'other', code: 'config_invalid', message: 'm', hint: 'h' }];
     expect(statusWith({}, { broken }).verdict).toBe('blocked');
     expect(statusWith(DEAD).verdict).toBe('degraded');
-  });
-
-  it('has a code of its own for each warning, a remedy, and none that an error has', () => {
-    const codes = WARNINGS.map(({ code }) => code);
-    expect(new Set(codes).size).toBe(codes.length);
-    expect(codes.filter((code) => code in CODES)).toEqual([]);
-    for (const { hint, stops } of WARNINGS) {
-      expect(hint).toMatch(/^[A-Z].*\.$/);
-      expect(stops).toMatch(/^\w.*\.$/);
-    }
-  });
-});
-
-describe('worksync status', () => {
-  it('never says "running" alone where something is wrong', () => {
-    const text = describeStatus(statusWith(DEAD));
-    expect(text).toMatch(/^worksync 0\.1\.0 \(schema \d+, protocol \d+\), DEGRADED, up for /);
-    expect(text).toContain(
-      '  state       DEGRADED, running\n    connections_failing: 2 connections failing (github: unreachable, jira: unreachable). ',
-    );
-    expect(text).toContain('    changes_held: 94 changes need approval. List them with "worksync held"');
-    expect(text).toContain('  synced      24 of 260 pull requests, 6 of 64 links\n');
-    expect(describeStatus(statusWith())).toContain('  state       ok, running\n');
   });
 });
 

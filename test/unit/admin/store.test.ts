@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { auditLog } from '../../../src/admin/access/audit.ts';
 import { alone, forget } from '../../../src/admin/installation/data.ts';
-import { giveUpMove, moveStore } from '../../../src/admin/installation/store.ts';
+import { moveStore } from '../../../src/admin/installation/store.ts';
 import { systemRandom } from '../../../src/platform/lib/clock.ts';
 import {
   acquireDataFolder,
@@ -17,9 +16,8 @@ import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { readLedger } from '../../../src/store/quota/ledger.ts';
 import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
-import { commandLine } from '../../support/harness/command-line.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
-import { newPlace, ON_POSTGRES, storePlace } from '../../support/postgres/store-place.ts';
+import { ON_POSTGRES, storePlace } from '../../support/postgres/store-place.ts';
 
 const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
 const WHO = { actor: 'command ann', clock: createTravellingClock() };
@@ -58,15 +56,6 @@ async function used(): Promise<string> {
   await writeMeta((await installation.store('acme')).query, 'fact', 'stays');
   await closed(installation);
   return path;
-}
-
-async function schemaExists(place: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: place });
-  await client.connect();
-  const schema = new URL(place).searchParams.get('schema');
-  const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
-  await client.end();
-  return rows.length > 0;
 }
 
 const move = (from: string, to: string) => moveStore(from, to, WHO, () => undefined);
@@ -140,17 +129,6 @@ describe('moving everything', () => {
       .execute();
     await expect(move(from, to)).resolves.toMatchObject({ rows: 2 });
   });
-
-  it('takes no place for a source that only has the wrong name, and makes nothing there', async () => {
-    const empty = ON_POSTGRES ? newPlace(randomUUID()) : folder();
-    if (!ON_POSTGRES) writeFileSync(join(empty, 'worksync.db'), '');
-    const refused = { code: 'not_found', message: /holds no data of worksync/, hint: /schema/ };
-    await expect(move(empty, await elsewhere())).rejects.toMatchObject(refused);
-    await expect(giveUpMove(empty)).rejects.toMatchObject(refused);
-    // It is refused for the same reason again: the first time left nothing.
-    await expect(move(empty, await elsewhere())).rejects.toMatchObject(refused);
-    if (ON_POSTGRES) expect(await schemaExists(empty)).toBe(false);
-  });
 });
 
 describe('where the rows are in PostgreSQL', () => {
@@ -174,22 +152,5 @@ describe('where the rows are in PostgreSQL', () => {
       auditLog(query, { workspaces: null, since: null, before: null, limit: 10 }, 0),
     );
     expect(entries).toMatchObject([{ action: 'forget' }, { action: 'store-copy' }]);
-  });
-});
-
-describe('the command', () => {
-  it('copies to where WORKSYNC_STORE leads, unless told otherwise', async () => {
-    const from = await used();
-    vi.stubEnv('WORKSYNC_STORE', 'postgres://ann:hidden%20words@127.0.0.1:1/db');
-    onTestFinished(() => void vi.unstubAllEnvs());
-    const { code, stdout, stderr } = await commandLine('store', 'copy', from);
-    expect([code, stdout]).toEqual([75, '']);
-    expect(stderr).toContain('postgres://ann@127.0.0.1:1/db');
-    expect(stderr).not.toContain('hidden');
-    vi.stubEnv('WORKSYNC_STORE', '');
-    expect(await commandLine('store', 'copy', from)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('WORKSYNC_STORE_FILE'),
-    });
   });
 });

@@ -9,7 +9,7 @@ import { askOwner } from '../../../src/cli/owner.ts';
 import { main } from '../../../src/cli/program.ts';
 import { reportError } from '../../../src/cli/report-error.ts';
 import { configSource } from '../../../src/cli/session.ts';
-import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/tasks/ci.ts';
+import { ciText, describeTasks, summaryOf } from '../../../src/cli/tasks/ci.ts';
 import { describeRound } from '../../../src/cli/workspace/sweep.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { SyncError } from '../../../src/model/errors.ts';
@@ -44,12 +44,6 @@ it('commands no CI service, whoever wrote the texts', () => {
 
 it.each(['###[add-mask]x', '####vso[x]', ':::error::x', '::::error::x'])('%s commands none either', (text) => {
   expect(ciText(text)).not.toMatch(/::|##/);
-});
-
-it('an annotation is one line', () => {
-  expect(annotation('error', { message: 'a\r\n::b', hint: '100 % c' })).toBe(
-    '::error title=worksync::a%0D%0A::b. 100 %25 c',
-  );
 });
 
 it('names the findings by people in a round, and those alone', () => {

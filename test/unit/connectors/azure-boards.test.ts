@@ -128,19 +128,6 @@ describe('lists', () => {
       ],
       { found: ['1 Proposed', '4 Completed', '5 undefined'], ...{ next: '5;5;3', newest: '2026-01-05T08:59:30.000Z' } },
     ],
-    'request each project and each type once, and accept a type that is gone': [
-      read({ watermark: OLD, page: '5;5;3' }),
-      [
-        report(
-          { values: [revision(1, 'New'), revision(2, 'New'), revision(3, 'New', OLD, 'Epic')], isLastBatch: true },
-          '&continuationToken=5;5;3',
-        ),
-        project,
-        states(),
-        states('Epic', 404),
-      ],
-      { found: ['1 Proposed', '2 Proposed', '3 undefined'], project: { id: PROJECT, name: 'Website' } },
-    ],
     'reject an answer that names no next batch': [
       poll(),
       [report({ values: [], isLastBatch: false })],
@@ -162,11 +149,6 @@ describe('lists', () => {
       },
       [project, [wiql, { body: { workItems: many } }, asked(0)]],
       exactly({ count: 10_000, next: '10000', containers: [PROJECT] }),
-    ],
-    'of a sweep reject an id that is none': [
-      sweep(),
-      [project, [wiql, { body: { workItems: [{ id: -1 }] } }]],
-      failing('answer_malformed'),
     ],
   });
 });
@@ -263,11 +245,6 @@ describe('service hooks', () => {
     'are absent in another project': [
       read,
       list(standing(() => ({ publisherInputs: { projectId: OTHER } }))),
-      is('absent'),
-    ],
-    'are absent if they send elsewhere': [
-      read,
-      list(standing(() => ({ consumerInputs: { url: ORIGIN } }))),
       is('absent'),
     ],
     'are registered one for each event': [

@@ -204,13 +204,7 @@ describe('a refusal', () => {
     ],
   });
 
-  const atBitbucket = (status: number, message: unknown): Turn[] => [
-    [`GET ${REQUESTS}?*`, { status, body: { error: { message } } }],
-  ];
-
-  conversations(BITBUCKET, {
-    'of Bitbucket for a lacking right names the scopes': [poll, atBitbucket(403, 'no scope'), forbidden(/scopes/)],
-  });
+  conversations(BITBUCKET, {});
 });
 
 describe('a GitHub App', () => {

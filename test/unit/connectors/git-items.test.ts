@@ -352,15 +352,6 @@ describe('an issue of GitHub', () => {
     });
     expect(transferred('acme/other')).toEqual({ outcome: 'ignored', reason: 'repository_not_in_scope' });
   });
-
-  it('is ignored unless issues are followed', () => {
-    expect(ofIssue({}, 'opened', { issues: false })).toEqual({ outcome: 'ignored', reason: 'event_not_followed' });
-    const comment = fixture('github', 'issue_comment.on-issue');
-    expect(hook('issue_comment', comment, { issues: false })).toEqual({
-      outcome: 'ignored',
-      reason: 'not_a_pull_request',
-    });
-  });
 });
 
 describe('Bitbucket', () => {

@@ -143,8 +143,6 @@ function mirrorOf(world: World) {
 }
 
 const LIST_MODELS = [GITHUB, ISSUES, GITLAB, BITBUCKET];
-const anAction = fc.record({ which: fc.nat(10_000), isOpen: fc.constantFrom(undefined, false, true) });
-const actions = (maxLength: number) => fc.array(anAction, { maxLength });
 
 describe.each(LIST_MODELS)('walks over the list of $name', (model) => {
   it('miss no open item when others are closed between the pages of the first walk', async () => {
@@ -171,38 +169,6 @@ describe.each(LIST_MODELS)('walks over the list of $name', (model) => {
         // The next walk reads what changed meanwhile.
         await mirror.walk();
         expect(world.states).toMatchObject(mirror.states);
-      }),
-      { numRuns: drawn(20) },
-    );
-  });
-
-  it('end in the state of the provider, whatever changes between and during them', async () => {
-    const aRound = fc.record({
-      before: actions(150),
-      during: fc.array(actions(20), { maxLength: 4 }),
-      minutes: fc.nat(600),
-    });
-    await fc.assert(
-      fc.asyncProperty(fc.array(aRound, { minLength: 1, maxLength: 4 }), async (rounds) => {
-        const world = await worldOf(model, 120);
-        const mirror = mirrorOf(world);
-        await mirror.walk();
-        for (const { before, during, minutes } of rounds) {
-          await world.clock.advance(minutes * MINUTE);
-          for (const action of before) {
-            world.act(action);
-            await world.clock.advance(1_000);
-          }
-          const left = [...during];
-          world.meanwhile = () => {
-            for (const action of left.shift() ?? []) world.act(action);
-          };
-          await mirror.walk();
-          world.meanwhile = () => {};
-          await world.clock.advance(1_000);
-        }
-        await mirror.walk();
-        expect(mirror.states).toEqual(world.states);
       }),
       { numRuns: drawn(20) },
     );

@@ -83,12 +83,6 @@ describe('lists', () => {
       [[search(NOT_DONE, FIELDS, 100), { body: { issues: [], isLast: false } }]],
       failing('answer_malformed'),
     ],
-    'follows a named project if the list of projects is refused': [
-      async (connection) => [await units(connection), await poll('list:OPS*')(connection).catch((error) => error.code)],
-      [projects(0, 403)],
-      exactly([['ENG', 'list:OPS*'], 'forbidden']),
-      { projects: ['ENG', 'OPS*'] },
-    ],
     'follows named projects and those of patterns, and keeps the list': [
       async (connection) => [await units(connection), await units(connection)],
       [
@@ -110,14 +104,6 @@ describe('lists', () => {
         [COUNT, { body: { count: 153 } }, { jql: CHANGED }],
       ],
       { next: 'a', total: 153 },
-    ],
-    'reads a page of a backfill if the count is refused': [
-      async (connection) => 'total' in (await history()(connection)),
-      [
-        [search(CHANGED, FIELDS, 100), MORE],
-        [COUNT, 429],
-      ],
-      false,
     ],
     'sweeps the ids of everything, for the project by its number': [
       async (connection) => [await sweep(connection), await connection.sweep('ENG', 'a', signal)],
@@ -214,7 +200,6 @@ describe('closing', () => {
     },
   });
   const fields = { resolution: { name: 'Done' }, customfield_10050: 'typo' };
-  const errors = { resolution: 'is required', customfield_10050: 'is required too' };
 
   conversations(PARTY, {
     'leaves a done issue as it is': [close(), [status('done')]],
@@ -231,11 +216,6 @@ describe('closing', () => {
     'sends the configured fields that the screen has': [
       close({ ...fields, customfield_99999: 'of another screen' }),
       [status('new'), asking, go(61, fields)],
-    ],
-    'reports each field that Jira refuses': [
-      close(),
-      [status('new'), all, go(41, undefined, { status: 400, body: { errors } })],
-      failing('refused', undefined, 'resolution: is required; customfield_10050: is required too'),
     ],
   });
 });

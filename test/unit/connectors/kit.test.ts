@@ -182,20 +182,6 @@ describe('rate limit', () => {
       await clock.advance(31 * MINUTE);
       expect(refusal(budget, 'background')).toBeUndefined();
     });
-
-    it('ignores headers that are absent, no numbers, or of a server without a limit', () => {
-      const { budget } = setUp();
-      const good = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '99999999999' };
-      for (const headers of [
-        {},
-        { ...good, 'x-ratelimit-limit': '0' },
-        { ...good, 'x-ratelimit-limit': '-1' },
-        { ...good, 'x-ratelimit-remaining': 'none' },
-        { ...good, 'x-ratelimit-reset': '' },
-      ])
-        budget.update({ status: 200, headers: headers as Record<string, string>, body: Buffer.alloc(0) });
-      expect(refusal(budget, 'background')).toBeUndefined();
-    });
   });
 });
 
@@ -427,12 +413,6 @@ describe('redelivery', () => {
       expect(first).toMatchObject({ requested: 1, failure: limited });
       await round(async () => lists, first.cursor, 1);
       expect([one.resent, two.resent, three.resent]).toEqual([['1'], ['2'], ['3']]);
-    });
-
-    it.each([7, '7', '1970-01-01T00:00:00.007Z'])('continues after %j of a stored cursor', async (upTo) => {
-      const { list, resent } = hookOf('a', [[failed('y', '8'), failed('x', '6')]]);
-      await rounds([list], 1, JSON.stringify([{ name: 'a', upTo, open: [] }]));
-      expect(resent).toEqual(['8']);
     });
   });
 });

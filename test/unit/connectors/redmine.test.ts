@@ -210,18 +210,12 @@ describe('closing', () => {
     { issue: { status_id: id } },
   ];
   const close = (connection: Connected) => connection.close(reference, signal);
-  const errors = ["Cost can't be blank", 'Due date is invalid'];
 
   conversations(PARTY, {
     'leaves a closed issue as it is': [close, [statuses(), at(6)]],
     'takes the first closed status that the workflow allows': [close, [statuses(), at(1, [1, 6]), put(6), at(6)]],
     'is a conflict if the workflow allows no closed status': [close, [statuses(), at(1, [1])], failing('conflict')],
     'is a conflict if Redmine ignores the change': [close, [statuses(), at(1), put(5), at(1)], failing('conflict')],
-    'reports what Redmine refuses': [
-      close,
-      [statuses(), at(1, [5]), put(5, { status: 422, body: { errors } })],
-      failing('refused', undefined, "Cost can't be blank, Due date is invalid"),
-    ],
   });
 });
 

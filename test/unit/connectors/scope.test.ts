@@ -18,17 +18,12 @@ import { fixture } from '../../support/vendors/model-providers/provider.ts';
 
 describe('matches', () => {
   it.each([
-    ['acme/api', 'acme/api', true],
     ['Acme/API', 'acme/api', true],
     ['acme/api', 'acme/api-2', false],
     ['acme/*', 'acme/api', true],
     ['acme/*', 'acme/group/api', false],
-    ['acme/*', 'acme-evil/api', false],
     ['acme/**', 'acme/group/api', true],
     ['acme/api-*', 'acme/api-web', true],
-    ['acme/api-*', 'acme/api', false],
-    ['*', 'acme/api', false],
-    ['**', 'acme/api', true],
     // Only stars are special characters.
     ['acme/a.i', 'acme/api', false],
   ])('%j against %j is %s', (pattern, name, expected) => {

@@ -6,7 +6,6 @@ import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
 import { type BrowserSession, logIn } from '../../support/harness/browser-session.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../../support/harness/daemon.ts';
 import { type Dom, readDom } from '../../support/harness/dom.ts';
-import { waits } from '../../support/rows/changes.ts';
 import { pullEvent } from '../../support/vendors/github-payloads.ts';
 
 const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
@@ -163,27 +162,7 @@ describe('each page', () => {
   });
 });
 
-describe('the overview', () => {
-  it('says in one sentence how it is, with each cause and the way to it', async () => {
-    const page = await open('');
-    const verdict = page.classed('verdict')[0];
-    expect(page.text(verdict)).toMatch(/Works, with 3 problems .*of 9 pull requests synced/);
-    const causes = page.all('a').filter(({ attribs }) => attribs['id']?.startsWith('cause-link-'));
-    expect(causes.map(({ attribs }) => attribs['href'])).toEqual(
-      ['connections_failing', 'changes_held', 'deliveries_quarantined'].map(
-        (code) => `/workspaces/test/problems#${code}`,
-      ),
-    );
-  });
-});
-
 describe('problems', () => {
-  it('show what is held by the names that people give it', async () => {
-    const page = await open('/problems');
-    expect(page.text(page.byId('changes_held'))).toMatch(/creations that add more at a time.*acme\/app#\d/);
-    expect(page.text(page.byId('deliveries_quarantined'))).toContain('delivery_malformed');
-  });
-
   it('release only after a preview with a count, by a form of our own page', async () => {
     expect((await open('/problems')).byId('release-creations')).toBeUndefined();
     const { creations } = await world.ask('held', { samples: 0 });
@@ -308,16 +287,6 @@ describe('deliveries', () => {
   });
 });
 
-it('an item has its links with reasons, and what it names and is not linked to', async () => {
-  const linked = await open('/item?name=acme/app%231');
-  expect(linked.text(linked.byId('links-0'))).toMatch(/BUG-1 ?the title says BUG-1/);
-  expect(linked.text()).toMatch(
-    /Status of BUG-1.*Set by ?the creator of the task.*No change ?no rule fits [^[]*\[no-rule\].*Remedy ?add a rule.*does not count: no rule fits \[no-rule\]/s,
-  );
-  const unlinked = await open('/item?name=acme/app%232');
-  expect(unlinked.text(unlinked.byId('others-0'))).toMatch(/BUG-77.*there is no task and no item of that name/);
-});
-
 describe('live updates', () => {
   const eventsOf = async (path: string, headers: Readonly<Record<string, string>> = { cookie: session.cookie }) => {
     const text = await html(`/live/workspaces/test${path}`, headers);
@@ -408,38 +377,4 @@ it('all pages and files together take less than 100 kB of a network', async () =
   const pages = (await paths()).map((path) => `/workspaces/test${path}`);
   const sizes = await Promise.all([...files, ...pages].map(async (path) => gzipSync(await html(path)).length));
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(100_000);
-});
-
-describe('changes of every state and lane', () => {
-  it('are listed by both, with when each goes and what may be done', async () => {
-    const now = world.clock.now();
-    const { query } = world.partition().store;
-    await query.deleteFrom('outbox').execute();
-    for (const [entity, row] of [
-      ['read:a', { kind: 'read', lane: 'read', due: now + 300_000 }],
-      ['read:b', { kind: 'read', lane: 'link', due: now, attempts: 1, error: 'timeout: no answer' }],
-      ['read:c', { kind: 'link', lane: 'link', state: 'sending', sent: '{}' }],
-      ['read:d', { kind: 'task', lane: 'triage', state: 'unknown', sent: '{}' }],
-      ['read:e', { kind: 'task', lane: 'triage', state: 'held', error: 'guard_held: many', attempts: 1 }],
-      ['read:f', { kind: 'pull_request', lane: 'backfill', state: 'held', error: 'forbidden: no', attempts: 2 }],
-    ] as const)
-      await waits(query, entity, { since: now, ...row });
-    const listed = async (filter: string) => {
-      const page = await open(`/changes?${filter}`);
-      return page.all('tr').flatMap((row) => page.text(row).split('Read ')[1] ?? []);
-    };
-    const [a, b, c, d, e, f] = [
-      'aread:areadsjust nowin 5 min',
-      'bread:blinksjust nownowtimeout: no answer1 attemptRetry',
-      'cread:clinksjust nownow',
-      'dread:dnew tasksjust nowwhen its outcome is read',
-      'eread:enew tasksjust nowwhen approvedReleaseDrop',
-      'fread:fbackfilljust nowwhen approvedforbidden: no2 attemptsReleaseDrop',
-    ];
-    expect(await listed('')).toEqual([b, a, c, d, e, f]);
-    expect(await listed('lane=triage')).toEqual([d, e]);
-    expect(await listed('state=held')).toEqual([e, f]);
-    expect(await listed('state=held&lane=backfill')).toEqual([f]);
-    expect(await listed('lane=interactive')).toEqual([]);
-  });
 });

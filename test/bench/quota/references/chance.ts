@@ -3,7 +3,6 @@ import type { Random } from '../../../../src/platform/lib/clock.ts';
 
 export type Chance = ReturnType<typeof createChance>;
 
-/** Seeded chance: the same seed gives the same numbers on every machine. */
 export function createChance(seed: number) {
   const float = mulberry32(seed);
   // 1 - float() lies in (0, 1]: its logarithm is finite.

@@ -14,7 +14,6 @@ export interface Freshness {
   readonly staleHours: number;
 }
 
-/** Returns the lag of the trace's events under these writes. An event that is not shown by `end` counts until then. */
 export function freshness(events: readonly Event[], writes: readonly Write[], end: number): Freshness {
   const writesOf = byItem(writes);
   const lags: number[] = [];

@@ -35,7 +35,6 @@ export function createGate(windows: readonly Window[] = WINDOWS) {
   };
 }
 
-/** Most arrivals that any sliding window of this length holds, whatever order the times are given in. */
 export function fullest(arrivals: readonly number[], length: number): number {
   const times = arrivals.toSorted((left, right) => left - right);
   let first = 0;

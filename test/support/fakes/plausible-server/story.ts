@@ -57,7 +57,6 @@ async function open(behaviours: Behaviours, { isLossy = false, isConfigured = fa
   const url = `${world.daemon().address}/webhooks/test/workspace`;
   // The workspace makes the key, and sends events to one address: each further daemon listens there.
   const { key } = (await world.people.createWebhook({ body: { url } }, {})).body;
-  /** Ends the daemon in order and starts it again; `meanwhile` gets the data folder. */
   const restart = (meanwhile?: (data: string) => unknown) =>
     world.restart({ config: settings({ key }), keepPort: true, ...(meanwhile && { meanwhile }) });
   await restart();
@@ -65,7 +64,6 @@ async function open(behaviours: Behaviours, { isLossy = false, isConfigured = fa
   return {
     world,
     restart,
-    /** Lets the daemon finish what it can; what it cannot do within the time shows in the ending. */
     rest: () => world.settled(LONGEST).catch(() => undefined),
     async deliver(setting: NonNullable<Parameters<typeof pullEvent>[0]>) {
       const updated = new Date(Date.UTC(2026, 0, 5, 8, ++minute)).toISOString();

@@ -92,7 +92,6 @@ const LONG: readonly string[] = LENGTHS.flatMap((length) =>
   ['x', '😀', 'a '].map((sign) => sign.repeat(length / sign.length)),
 );
 
-/** The words of a text. */
 function words(text: string): string[] {
   return text.split(' ');
 }

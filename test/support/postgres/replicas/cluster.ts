@@ -112,7 +112,6 @@ export async function startCluster(options: ClusterOptions) {
       store: `postgres://postgres@127.0.0.1:${lines[number]?.port}/postgres?schema=${SCHEMA}`,
     });
 
-  /** Rows of a statement, asked of the database directly. */
   async function ask<Row extends object>(sql: string): Promise<readonly Row[]> {
     asking ??= await connect(postgres.address);
     const client = asking;

@@ -5,7 +5,6 @@ import type { Quota } from '../../../../src/reference-service/http/quota-log.ts'
 import { startWorkspaceService } from '../../fakes/workspace-service.ts';
 import { listenLocally } from '../../harness/listen.ts';
 
-/** A request as it came to the door of a workspace service. */
 interface Arrival {
   /** Milliseconds of a clock that nobody sets. */
   readonly at: number;

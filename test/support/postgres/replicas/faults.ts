@@ -102,7 +102,6 @@ async function sender(cluster: Cluster, number: number): Promise<Replica> {
   return replica;
 }
 
-/** The replica has ended; another process takes its place. */
 async function replaced(cluster: Cluster, load: Load, victim: Replica, preload?: readonly string[]): Promise<void> {
   await recovered(cluster, load, victim);
   await cluster.restart(cluster.replicas.indexOf(victim), preload);

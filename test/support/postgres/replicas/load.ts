@@ -87,7 +87,6 @@ export function createLoad(
 
   return {
     acknowledged,
-    /** Deliveries that were acknowledged, and tries that were not. */
     count: () => ({ acknowledged: total, refused }),
     /** One more pull request of this workspace; resolves with its title when it is acknowledged. */
     post,
@@ -100,7 +99,6 @@ export function createLoad(
       );
       senders = [...shares, specified].filter((own) => own.length > 0).map(send);
     },
-    /** Ends when everything that was begun is acknowledged. */
     async stop() {
       isStopped = true;
       await Promise.all(senders);

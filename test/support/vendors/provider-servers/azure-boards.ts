@@ -23,7 +23,6 @@ const STATES = [
 /** Batches are as large as Azure likes. */
 const BATCH = 4;
 
-/** Azure Boards, the project `Website`. */
 export function azureTracker(secret: string): Tracker {
   return {
     ...{ id: 'azure-boards', secret, answer },

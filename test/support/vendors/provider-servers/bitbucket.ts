@@ -14,7 +14,6 @@ import {
 const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const REPOSITORY = { uuid: UUID, full_name: 'acme/app', name: 'app' };
 
-/** Bitbucket Cloud, the repository `acme/app`. */
 export function bitbucketVendor(secret: string): Vendor {
   return {
     id: 'bitbucket',

@@ -21,7 +21,6 @@ import {
 
 const REPOSITORY = { id: 5_001, name: 'app', full_name: 'acme/app', private: true, archived: false, fork: false };
 
-/** GitHub, github.com, the repository `acme/app`. */
 export function githubVendor(secret: string): Vendor {
   return {
     id: 'github',

@@ -22,7 +22,6 @@ import {
 const PROJECT = { id: 80_200, name: 'app', path_with_namespace: 'acme/app', web_url: 'https://gitlab.com/acme/app' };
 const BY_NAME = `/projects/${encodeURIComponent('acme/app')}`;
 
-/** GitLab, gitlab.com, the project `acme/app`. */
 export function gitlabVendor(secret: string): Vendor {
   return {
     id: 'gitlab',

@@ -19,7 +19,6 @@ const CLOUD_ID = '6a7b1d3c-90c8-4a52-9b0e-41d2c3f5a610';
 /** Jira may give fewer than it is asked for. */
 const PAGE = 4;
 
-/** Jira Cloud, the project `ENG`. */
 export function jiraTracker(secret: string): Tracker {
   return {
     ...{ id: 'jira', secret, answer },

@@ -5,7 +5,6 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { z } from 'zod';
-import { options, shortestPoll } from '../../../../src/connectors/github/options.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
 import { CODES } from '../../../../src/model/errors.ts';
 import { CONFIG_FOLDER } from '../../../../src/platform/config/config-files.ts';
@@ -19,8 +18,6 @@ import { apiOverrides, folderOf, forge, tracker } from '../../../support/rows/co
 const PRIVATE_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 })
   .privateKey.export({ type: 'pkcs8', format: 'pem' })
   .toString();
-
-const github: ConnectorOptions = { id: 'github', title: 'GitHub', options, shortestPoll };
 
 const EXAMPLES = [
   'default.yaml',
@@ -105,15 +102,5 @@ describe('the reference page', () => {
       const exit = 'exit' in entry ? entry.exit : 1;
       expect(page).toContain(`| \`${code}\` | \`${entry.verdict}\` | ${exit} | ${entry.hint} |`);
     }
-  });
-
-  test('describes every key: type, default, meaning', () => {
-    expect(page).toContain('| `quota.window` | duration | `15m` | Length of the long window. |');
-    expect(page).toContain('| `projects` | list of text | required | What is read. |');
-    expect(page).toContain('| `retries` | whole number, from 0 | `1` | Tries. |');
-    const own = unpadded(generateReference([github], workspaceOverrides));
-    const rows = own.match(/^\| `[a-z][\w.<>[\]]*` \|.*$/gm) ?? [];
-    expect(rows.length).toBeGreaterThan(Object.keys(CODES).length + 20);
-    expect(rows.filter((row) => row.endsWith('| |') && !row.includes('workspace.api.'))).toEqual([]);
   });
 });

@@ -41,10 +41,7 @@ function chain(length: number, first: string, nest: (previous: string) => string
 test.each<[what: string, line: (index: number) => string]>([
   ['unknown keys', (index) => `key${index}: 1\n`],
   ['keys that appear twice', () => 'a: 1\n'],
-  ['unknown users', (index) => `${index === 0 ? 'users:\n' : ''}  user${index}: x\n`],
-  ['connections without a connector', (index) => `${index === 0 ? 'connections:\n' : ''}  c${index}: {}\n`],
   ['anchors', (index) => `a${index}: &a${index} x\nb${index}: *a${index}\n`],
-  ['unset variables', (index) => `k${index}: "\${V${index}}"\n`],
 ])('a file of many %s lists at most 100 problems, in linear time', (_what, line) => {
   let text = '';
   for (let index = 0; text.length < 131_072; index++) text += line(index);
@@ -179,12 +176,8 @@ connections:
 
   test.each<[what: string, text: string, line: string]>([
     ['nothing', '# empty\n', '1:1: the configuration is empty'],
-    ['a duplicate key', `${FORGE}\nmirror: off\nmirror: off`, '3:1: this key appears twice'],
-    ['two documents', `${FORGE}\n---\na: 1`, '2:1: one file describes one workspace: remove what follows ---'],
     ['a merge key', `${FORGE}\n<<: { mirror: off }`, '2:1: unknown key "<<"'],
     ['an alias in itself', 'connections: &x { a: *x }', '1:22: an alias must not lie inside its own anchor'],
-    ['an open quote', `name: "own\nmirror: of\n${FORGE}`, '1:7: not valid YAML: Missing closing "quote'],
-    ['a key that is a list', `${FORGE}\n? [one]\n: 1`, '2:3: a key must be plain text'],
     ['a dangerous key', `${FORGE}\n__proto__: {}`, '2:1: unknown key "__proto__"'],
     ['no connection', 'connections: {}', '1:1: connections: nothing would ever come in: add a connection'],
   ])('%s', (_what, text, line) => {
@@ -195,18 +188,12 @@ connections:
     [`connections: { a: { connector: forge, projects: [\${A}] } }`, 'inside [ ] and { } a variable needs quotes'],
     ['connections: { workspace: { connector: tracker } }', 'connections.workspace: this name is reserved'],
     [trackerOf(`webhookSecrets: [${SECRET}, ${SECRET}, ${SECRET}]`), 'webhookSecrets: at most two secrets'],
-    [trackerOf('poll: 1s'), 'a.poll: the shortest interval is 10s'],
     [forgeOf('poll: "*/2 * * * *"'), 'a.poll: too often: with these'],
-    [workspaceOf('url: work.example.com, apiKey: k'), 'workspace.url: expected an address such as https'],
     [workspaceOf('url: "https://a:b@x", apiKey: k'), 'url: an address must not contain a user or password'],
-    [workspaceOf('url: "https://x/?a", apiKey: k'), 'workspace.url: an address must not contain ? or #'],
     [workspaceOf('url: "https://x"'), 'workspace.url: url needs apiKey beside it'],
     [workspaceOf('apiKey: k'), 'apiKey needs url beside it; the embedded service makes its own key'],
-    [statusesOf('done: Done'), 'workspace.statuses.done: no status of the spec'],
     [statusesOf('qa: { word: QA, after: qa }'), 'statuses.qa.after: expected a status that has a rank'],
-    [statusesOf('qa: { word: QA, after: review, final: true }'), 'qa.after: a final status ranks last'],
     [`quota: { burst: 1, share: 0.8 }\n${FORGE}`, 'quota.share: this share leaves no request at all'],
-    [`quota: { window: 1m, burstWindow: 15m }\n${FORGE}`, 'burstWindow: the short window is longer than the long'],
     [`retention: { deliveries: 1d }\n${FORGE}`, 'delivery ids must be kept at least as long as bodies'],
   ])('%j', (text, problem) => {
     expect(problemsOf({ 'work.yaml': text })).toEqual([expect.stringContaining(problem)]);
@@ -223,14 +210,6 @@ connections:
     const text = chain(length, '', (previous) => '['.repeat(200) + previous + ']'.repeat(200));
     const connections = `connections: { main: { connector: forge, projects: *a${length - 1} } }`;
     expect(problemsOf({ 'work.yaml': text + connections })).toEqual([
-      'work.yaml:1:1: too deep: at most 100 levels of nesting are allowed',
-    ]);
-  });
-
-  test.each(['[]', '['])('thousands of nested %s are too deep, and nothing else is reported', (bracket) => {
-    const [open = '', close = ''] = bracket;
-    const text = `connections: ${open.repeat(5_000)}${close.repeat(5_000)}\n`;
-    expect(problemsOf({ 'work.yaml': text })).toEqual([
       'work.yaml:1:1: too deep: at most 100 levels of nesting are allowed',
     ]);
   });
@@ -267,22 +246,6 @@ connections:
       expect.stringMatching(/^worksync\.yaml:1:1: the workspace name "worksync" is already used/),
     ]);
     expect(`${RESERVED_NAME}.db`).toBe(INSTALLATION_FILE);
-  });
-
-  test('a repeated name is found whatever else is wrong, and only there', () => {
-    const broken = 'qota: {}\n';
-    expect(
-      problemsOf({ 'a.yaml': `${broken}name: c\n${FORGE}`, 'b.yaml': `name: a\n${FORGE}`, 'c.yaml': FORGE }),
-    ).toEqual([
-      'a.yaml:1:1: unknown key "qota" (did you mean "quota"?)',
-      expect.stringMatching(/^c\.yaml:1:1: the workspace name "c" is already used by .*a\.yaml$/),
-    ]);
-  });
-
-  test('a file whose name is no name', () => {
-    expect(problemsOf({ 'My Work.yaml': FORGE })).toEqual([
-      'My Work.yaml:1:1: the file name is not a valid workspace name: expected lower-case letters, digits and hyphens, at most 40 of them; rename the file, or set the key name',
-    ]);
   });
 
   test('a value from a variable is never shown', () => {
@@ -466,12 +429,8 @@ connections:
   const WORKFLOW = (when: string, more: string) => `rules: { workflow: { rules: [{ when: { ${when} }, ${more} }] } }`;
   test.each<[text: string, message: string]>([
     [LINKS("pattern: 'x/(a)', task: '$1-$2'"), 'rule 1 of rules.links: task: $2 is no group of the pattern'],
-    [LINKS("pattern: '('"), 'rule 1 of rules.links: pattern: error parsing regexp'],
     [LINKS("pattern: '((a?){50}){50}'"), 'rule 1 of rules.links: pattern: '],
     [TRIAGE("create: bug, title: '{who}'"), 'rule 1 of rules.triage: title: expected a text with no other variables'],
-    [TRIAGE('create: buk'), 'expected one of "bug"|"idea"|"nothing" (did you mean "bug"?)'],
-    [TRIAGE('create: bug, since: soon'), 'rule 1 of rules.triage: since: expected a date, a time such as'],
-    ['rules: { trailers: ["no spaces"] }', 'rules.trailers#1: expected letters, digits and hyphens'],
     [TRIAGE('when: { connection: [main, mian] }, create: bug'), '"mian"; there are: main (did you mean "main"?)'],
     [LINKS('pattern: T1, task: BUG-1, connection: "jira*"'), 'rule 1 of rules.links: connection: no connection is'],
     [WORKFLOW('pullRequest: merged', 'set: { status: complete }'), '"previous" (did you mean "completed"?)'],
@@ -479,10 +438,7 @@ connections:
       `workspace: { statuses: { qa: { word: QA } } }\n${WORKFLOW('pullRequest: open', 'set: { status: qs }')}`,
       '(did you mean "qa"?)',
     ],
-    [WORKFLOW('pullRequest: opne', 'set: { status: open }'), '"reopened" (did you mean "open"?)'],
-    ['rules: { workflow: { trust: { peple: [bob] } } }', 'rules.workflow.trust: missing key "people"'],
     ['users: { forg: { ann: u1 } }', '"forg" is no connection, no connector, and not email (did you mean "forge"?)'],
-    ['users: { forge: { ann: "not an id" } }', 'users.forge.ann: expected the id of a workspace user'],
   ])('refuses %s', (text, message) => {
     expect(problemsOf({ 'work.yaml': `${FORGE}\n${text}` }).join('\n')).toContain(message);
   });

@@ -117,16 +117,6 @@ describe('the export of traces', () => {
     expect(warnings.join()).not.toContain('hidden');
   });
 
-  it.each([
-    ['always_off', '', 0],
-    ['parentbased_always_off', '0.5', 0],
-    ['traceidratio', '0.1', 0.1],
-  ])('sampler %s, argument "%s"', (sampler, argument, ratio) => {
-    const { traces, warnings } = read({ ...ENDPOINT, OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: argument });
-    expect(traces?.ratio).toBe(ratio);
-    expect(warnings).toEqual([]);
-  });
-
   it('names the credentials of the collector, so that no text repeats them', () => {
     const headers = { authorization: 'Bearer abcdefgh', 'x-team': 'my-own-team-key', short: 'true' };
     expect(secretsOfExport({ headers } as unknown as TraceExport)).toEqual([

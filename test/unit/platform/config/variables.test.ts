@@ -13,14 +13,11 @@ const run = (source: string, env: Environment = {}) => interpolate(source, creat
 describe('what a text becomes', () => {
   const env = { A: 'alpha', EMPTY: '', PEM: '-----BEGIN-----\\nabc\\n', DOLLAR: `\${A} $$` };
   test.each([
-    ['$5 and $', '$5 and $'],
-    ['$$', '$'],
     [`$\${A}`, `\${A}`],
     [`$$\${A}`, '$alpha'],
     [`\${A}`, 'alpha'],
     [`\${A:-other}`, 'alpha'],
     [`\${B:-other}`, 'other'],
-    [`\${B:-}`, ''],
     [`\${EMPTY:-other}`, 'other'],
     [`\${DOLLAR}`, `\${A} $$`],
   ])('%s → %s', (source, text) => {
@@ -32,10 +29,7 @@ describe('what a text becomes', () => {
     [`\${B}`, ['variable B is not set: set it, or B_FILE to the path of a file']],
     [`\${EMPTY}`, ['variable EMPTY is not set: set it, or EMPTY_FILE to the path of a file']],
     [`\${B:?ask the admin}`, ['variable B is not set: ask the admin']],
-    [`\${B:?b} \${C:?no}`, ['variable B is not set: b', 'variable C is not set: no']],
     [`\${__proto__}`, ['variable __proto__ is not set: set it, or __proto___FILE to the path of a file']],
-    [`\${}`, [FORMS]],
-    [`\${A`, [FORMS]],
     [`\${B:-\${A}}`, [FORMS]],
     [`\${LINES}`, ['LINES contains a line break: put the value into a file and set LINES_FILE to its path']],
   ])('%s is refused', (source, problems) => {
@@ -67,7 +61,6 @@ describe('values from files', () => {
   test.each([
     ['value\n', 'value'],
     ['value\r\n', 'value'],
-    [' value \t\r\n', 'value'],
     ['\ufeffvalue\n', 'value'],
     ['two\nlines\n', 'two\nlines'],
   ])('%j → %j', (content, text) => {
@@ -195,8 +188,6 @@ describe('tokens of the daemon', () => {
     [{ WORKSYNC_ADMIN_TOKEN: A, WORKSYNC_ADMIN_TOKEN_FILE: '/x' }, 'both WORKSYNC_ADMIN_TOKEN and'],
     [{ WORKSYNC_ADMIN_TOKEN: A, WORKSYNC_READ_TOKEN: A }, 'WORKSYNC_READ_TOKEN: the same token is set twice'],
     [{ WORKSYNC_TOKENS: `read ${A};write ${B}` }, 'WORKSYNC_TOKENS: entry 2: expected "read <token>"'],
-    [{ WORKSYNC_TOKENS: `read ${A} ${B}` }, 'WORKSYNC_TOKENS: entry 1: expected'],
-    [{ WORKSYNC_TOKENS: 'read' }, 'WORKSYNC_TOKENS: entry 1: a token has at least 16'],
   ])('a problem names its place, and no value: %j', (env, message) => {
     const error = refusal(() => configuredTokens(env));
     expect([error.code, error.message]).toEqual(['config_invalid', expect.stringContaining(message)]);

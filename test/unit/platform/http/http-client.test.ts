@@ -9,12 +9,7 @@ import {
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { errorOfStatus, retryAfter } from '../../../../src/connectors/kit/refusal.ts';
 import { proxiesOf, secretsOfProxies } from '../../../../src/platform/config/daemon-options.ts';
-import {
-  createOutboundProxy,
-  createSharedLookup,
-  REFUSED_FOR,
-  unreachableHint,
-} from '../../../../src/platform/http/connect.ts';
+import { createOutboundProxy, createSharedLookup, REFUSED_FOR } from '../../../../src/platform/http/connect.ts';
 import {
   askDaemon,
   requestStreamed,
@@ -82,14 +77,6 @@ describe('errorOfStatus', () => {
   ])('reads Retry-After %j as %s ms', (value, expected) => {
     expect(retryAfter({ 'retry-after': value }, NOW)).toBe(expected);
   });
-});
-
-it.each([
-  ['ENOTFOUND', /DNS knows no such name/],
-  ['UND_ERR_CONNECT_TIMEOUT', /firewalls/],
-  ['CERT_NOT_YET_VALID', /clock/],
-])('%s has a remedy of its own', (code, hint) => {
-  expect(unreachableHint(Object.assign(new Error('x'), { code }))).toMatch(hint);
 });
 
 it('looks up a name once for all connections that wait for it, and anew after that', () => {

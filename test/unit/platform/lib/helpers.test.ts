@@ -3,19 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { judgeFileSystem } from '../../../../src/admin/status/check-facts.ts';
-import {
-  backoff,
-  createWakeSignal,
-  type Random,
-  sleep,
-  systemClock,
-  systemRandom,
-} from '../../../../src/platform/lib/clock.ts';
+import { backoff, createWakeSignal, type Random, sleep, systemRandom } from '../../../../src/platform/lib/clock.ts';
 import { createQueue, doAll } from '../../../../src/platform/lib/concurrency.ts';
 import { hmacOf, sha256Of } from '../../../../src/platform/lib/digest.ts';
-import { nameOfShared } from '../../../../src/platform/lib/folders.ts';
-import { asTyped, ownCommandOf } from '../../../../src/platform/lib/own-program.ts';
+import { ownCommandOf } from '../../../../src/platform/lib/own-program.ts';
 import { extendTrail, MOST_EMPTY, NO_PAGES, type TrailedPage } from '../../../../src/platform/lib/page-trail.ts';
 import {
   identifiedOnly,
@@ -28,7 +19,7 @@ import {
   timeText,
 } from '../../../../src/platform/lib/shape.ts';
 import { createTransitionLogger, type LogFields, silentLogger } from '../../../../src/platform/lib/telemetry.ts';
-import { escapePattern, withoutEnd, withStorableTexts } from '../../../../src/platform/lib/text.ts';
+import { escapePattern, withStorableTexts } from '../../../../src/platform/lib/text.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 
@@ -98,19 +89,6 @@ describe('sleep', () => {
   });
 });
 
-test('the system clock has a boot id, does not go back, and does not call at once for a time too long for a timer', async () => {
-  const clock = systemClock();
-  const first = clock.monotonic();
-  expect(clock.monotonic()).toBeGreaterThanOrEqual(first);
-  expect(clock.bootId).toMatch(/^\S{8,}$/);
-  let calls = 0;
-  const cancels = [Number.MAX_SAFE_INTEGER, 0].map((ms) => clock.after(ms, () => void calls++));
-  cancels[1]?.();
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  cancels[0]?.();
-  expect(calls).toBe(0);
-});
-
 describe('a queue', () => {
   it('lets one in at a time, in the order in which they came, and at once if nobody waits', async () => {
     const queue = createQueue();
@@ -162,12 +140,6 @@ test.each([0, 1, 1024 * 1024, 1024 * 1024 + 1, 3_000_000])('digests %i bytes as 
   expect((await hmacOf(body, key)).toString('hex')).toBe(createHmac('sha256', key).update(body).digest('hex'));
   expect(await sha256Of(body)).toBe(createHash('sha256').update(body).digest('hex'));
 });
-
-it.each([
-  ['a/', '/', 'a'],
-  ['a.b.,', '.,', 'a.b'],
-  ['//', '/', ''],
-])('the text without its end %s without %s', (text, signs, expected) => expect(withoutEnd(text, signs)).toBe(expected));
 
 it('a text as a pattern finds itself and nothing else', () => {
   fc.assert(
@@ -225,19 +197,6 @@ describe('the own command', () => {
     expect(ownCommandOf(folder)).toBe('worksync');
     writeFileSync(join(folder, 'package-lock.json'), '{}');
     expect(ownCommandOf(folder)).toBe(CLONE);
-  });
-
-  it('stands in texts for people, and neither in prose nor in JSON', () => {
-    const text = '"worksync trial" is checked: "worksync check" says more; run "worksync held release".';
-    expect(asTyped(text, 'worksync')).toBe(text);
-    expect(asTyped(text, CLONE)).toBe(
-      `"worksync trial" is checked: "${CLONE} check" says more; run "${CLONE} held release".`,
-    );
-    expect(asTyped('Start the daemon: "worksync run". Or "worksync run --port 1".', CLONE)).toBe(
-      `Start the daemon: "npm start". Or "${CLONE} run --port 1".`,
-    );
-    const json = JSON.stringify({ command: 'worksync check', text });
-    expect(asTyped(`${json}\n${json}`, CLONE)).toBe(`${json}\n${json}`);
   });
 });
 
@@ -308,14 +267,4 @@ it.each<[string, unknown]>([
   ['short texts', Array.from({ length: 20_000 }, () => ({ a: 'x'.repeat(1_000) }))],
 ])('%s without end are refused: handing them on would take too long', (_name, value) => {
   expect(() => keepApart(value, SHAPE)).toThrow(TooMuch);
-});
-
-it('check warns of a folder on NFS or CIFS, and not of one on ext4 or overlayfs', () => {
-  expect([0x6969, -11_317_950, 0xef53, 0x794c7630].map(nameOfShared)).toEqual([
-    expect.stringContaining('NFS'),
-    expect.stringContaining('CIFS'),
-    ...[undefined, undefined],
-  ]);
-  expect(judgeFileSystem('/data', 'NFS')).toMatchObject([{ level: 'warning', subject: 'disk' }]);
-  expect(judgeFileSystem('/data', undefined)).toEqual([]);
 });
