@@ -29,7 +29,10 @@ const service = startWorksync(['workspace', 'serve', '--port', '0', '--db', join
 let daemon: ChildProcess | undefined;
 try {
   const { url, apiKey } = JSON.parse(await service.says('\n')) as { url: string; apiKey: string };
-  const { key } = await createBug(url, apiKey);
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ title: 'It breaks' });
+  const created = await fetch(`${url}/workspaces/current/bugs`, { method: 'POST', headers, body });
+  const { key } = (await created.json()) as { key: string };
   daemon = startDaemon(url, apiKey);
   const address = await addressOf(daemon);
   await settled();
@@ -69,17 +72,6 @@ try {
 function folderOf(file: string): string {
   const depth = /^(platform|sync|connectors)\//.test(file) ? 2 : 1;
   return file.split('/').slice(0, depth).join('/');
-}
-
-/** Resolves with the key by which a title names it. */
-async function createBug(url: string, apiKey: string): Promise<{ readonly key: string }> {
-  const response = await fetch(`${url}/workspaces/current/bugs`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ title: 'It breaks' }),
-  });
-  if (response.status !== 201) throw new Error(`no task was created: ${response.status}`);
-  return (await response.json()) as { key: string };
 }
 
 function startDaemon(url: string, apiKey: string): ChildProcess {
