@@ -88,7 +88,7 @@ export type Happening = Readonly<
     | { do: 'others'; requests: number; for: number }
     | { do: 'reload'; visibility: number; poll: number; concurrency: number }
     | { do: 'disk-full'; replica: number; for: number }
-    /** Somebody asks for what a forge had before worksync began, which is so many pull requests. */
+    /** Starts a backfill of a forge, which has `pulls` older pull requests. */
     | { do: 'backfill'; forge: Forge; pulls: number }
     | { do: 'pause-backfill'; forge: Forge; for: number }
     | { do: 'backup' }

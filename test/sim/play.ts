@@ -353,7 +353,7 @@ function createStage(site: Site) {
       await site.releaseHeld();
       for (const forge of paused) await operator.resume(forge);
     },
-    /** Whoever was to come back later comes back now. */
+    /** Ends the faults under way, and starts the replicas that are down. */
     async comeBack() {
       site.statements.clear();
       for (const replica of replicas) {

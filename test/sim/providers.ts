@@ -143,7 +143,7 @@ export function openProviders(
       happening.do === 'pull'
         ? changePull(happening.forge, happening.number, happening.change, delivery)
         : changeIssue(happening, delivery),
-    /** Somebody comments on a pull request at GitHub; undefined: there is none. */
+    /** Adds a person's comment to a pull request at GitHub. Returns undefined if GitHub has no pull request. */
     comment(number: number, delivery: string): (() => Hook) | undefined {
       const github = vendors.get('github');
       const before = github?.pulls.get(number);

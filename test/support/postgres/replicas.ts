@@ -96,7 +96,7 @@ export async function openReplicas(given: {
     };
   }
 
-  /** One that renews its leases, takes connections, and answers nobody. The function that comes back ends it. */
+  /** Starts a replica that renews its leases and accepts connections, but answers no request. Resolves with a function that ends it. */
   async function joinMute(host: string): Promise<() => Promise<void>> {
     const sockets: Socket[] = [];
     const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined)));
