@@ -56,7 +56,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
   }
   const pragma = (source: string) => Number(watch.during(() => raw.pragma(source, { simple: true })));
   const log = createFileLog(raw, file);
-  const checkHeader = createHeaderCheck(file, watch);
+  const checkHeader = createHeaderCheck(raw, file, watch);
   return {
     file,
     query,
@@ -75,9 +75,9 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
     fault: watch.present,
     checkFileReplaced: createFileCheck(options, watch),
     probe() {
-      checkHeader();
-      if (!watch.present()?.mayPass || raw.inTransaction) return;
       try {
+        checkHeader();
+        if (!watch.present()?.mayPass || raw.inTransaction) return;
         // Rewrites the same number: the smallest commit.
         watch.during(() => raw.pragma(`user_version = ${pragma('user_version')}`));
         watch.wrote();
@@ -128,19 +128,43 @@ function createFileCheck({ file, lock }: OpenOptions, watch: FaultWatch): () => 
 }
 
 /**
- * Detects that another program has overwritten or cut the beginning of the file, because SQLite may have cached its first pages.
- * A copy of the log may write the first page before the file grows, so a file counts as cut at the second check.
+ * Detects that another program has overwritten the beginning of the file, or has cut its end, because SQLite may have cached its
+ * first pages.
+ *
+ * A checkpoint writes the first page before the file grows, and a power failure or a full disk may end it there. Then the log
+ * has the missing pages, and another checkpoint completes the file.
  */
-function createHeaderCheck(file: string, watch: FaultWatch): () => void {
-  let wasShort = false;
+function createHeaderCheck(raw: BetterSqlite.Database, file: string, watch: FaultWatch): () => void {
+  const missingBytes = () => {
+    const header = watch.during(() => readHeader(file));
+    return header === undefined ? Number.POSITIVE_INFINITY : header.expectedBytes - header.bytes;
+  };
+
+  /** Whether the log cannot have the missing pages. Unknown, and false, while another program has a part in a checkpoint. */
+  function isDamaged(missing: number): boolean {
+    if (missing === Number.POSITIVE_INFINITY) return true;
+    if (missing <= 0 || raw.inTransaction) return false;
+    const [checkpoint] = watch.during(() => raw.pragma('wal_checkpoint')) as [Checkpoint];
+    const { busy, log, checkpointed } = checkpoint;
+    if (busy !== 0 || log !== checkpointed) return false;
+    // A checkpoint fills what neither file nor log has with zeros, so the bytes afterwards would not show a larger gap.
+    return missing > log * Number(raw.pragma('page_size', { simple: true })) || missingBytes() > 0;
+  }
+
   return () => {
     if (file === ':memory:' || placeOf(file) === undefined) return;
-    const header = watch.during(() => readHeader(file));
-    const isShort = header !== undefined && header.bytes < header.expectedBytes;
-    if (header === undefined || (isShort && wasShort))
+    if (isDamaged(missingBytes()))
       watch.note(new DatabaseFault('corrupt', file, 'another program has damaged it while it was open'));
-    wasShort = isShort;
   };
+}
+
+/** The row of `pragma wal_checkpoint`: https://sqlite.org/pragma.html#pragma_wal_checkpoint */
+interface Checkpoint {
+  /** 1 if another program prevented it. */
+  readonly busy: number;
+  /** Pages in the log, and those of them that are in the file now. */
+  readonly log: number;
+  readonly checkpointed: number;
 }
 
 /** Pages per step: a millisecond or less. */

@@ -6,9 +6,11 @@ import {
   copyFileSync,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -410,5 +412,50 @@ describe('a damaged file', () => {
     await expect(note(database, 100)).rejects.toMatchObject({ kind: 'corrupt' });
     database.probe();
     expect(told).toEqual(['corrupt']);
+  });
+});
+
+describe('a file that is shorter than its first page says', () => {
+  const PAGE = 4_096;
+
+  /** As a power failure leaves it that ends a checkpoint after the first page: the rest is in the log. */
+  async function interruptCheckpoint(): Promise<string> {
+    const { file, database } = await openWatched();
+    for (let id = 0; id < 20; id++) await note(database, id, 3_000);
+    const left = join(tempFolder(), 'left.db');
+    for (const end of ['', '-wal']) copyFileSync(file + end, left + end);
+    await sql.raw('PRAGMA wal_checkpoint').execute(database.query);
+    writeFirst(left, readFileSync(file).subarray(0, PAGE));
+    return left;
+  }
+
+  function writeFirst(file: string, bytes: Buffer): void {
+    const handle = openSync(file, 'r+');
+    writeSync(handle, bytes, 0, bytes.length, 0);
+    closeSync(handle);
+  }
+
+  it('is sound if its log has the missing pages, and is completed', async () => {
+    const file = await interruptCheckpoint();
+    const bytes = statSync(file).size;
+    const database = await open({ file });
+    for (let look = 0; look < 3; look++) database.probe();
+    expect(database.fault()).toBeUndefined();
+    expect(await count(database)).toBe(20);
+    expect(statSync(file).size).toBeGreaterThan(bytes);
+    expect(complaintsOf(file)).toEqual([]);
+  });
+
+  it.each([
+    ['the log is in the file', 0],
+    ['the log has fewer pages', 1],
+  ])('is damaged if another program has cut it, and %s', async (_name, later) => {
+    const { file, database } = await openWatched();
+    for (let id = 0; id < 20; id++) await note(database, id, 3_000);
+    await sql.raw('PRAGMA wal_checkpoint(TRUNCATE)').execute(database.query);
+    for (let id = 0; id < later; id++) await note(database, 100 + id);
+    truncateSync(file, 2 * PAGE);
+    database.probe();
+    expect(database.fault()).toMatchObject({ kind: 'corrupt' });
   });
 });
