@@ -320,6 +320,17 @@ describe('a full disk', () => {
     expect(await count(database)).toBe(2);
   });
 
+  it.runIf(CAN_MOUNT)('that ends a checkpoint is no damage: the log completes the file when there is space', async () => {
+    const { database, told, free } = await openFull();
+    await expect(sql.raw('PRAGMA wal_checkpoint').execute(database.query)).rejects.toMatchObject({ kind: 'full' });
+    for (let look = 0; look < 2; look++) database.probe();
+    expect(told).toEqual(['full']);
+    free();
+    database.probe();
+    expect(told).toEqual(['full', 'well']);
+    expect(await count(database)).toBe(1);
+  });
+
   it('in the middle of a transaction is told as it is, and nothing of it is kept', async () => {
     const { database, free } = await openFull();
     const half = database.commit(async (transaction) => {
