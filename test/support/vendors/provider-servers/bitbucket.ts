@@ -7,6 +7,7 @@ import {
   listed,
   messageOf,
   mirrored,
+  recordOf,
   type Vendor,
   type VendorAnswer,
 } from './provider.ts';
@@ -30,11 +31,10 @@ export function bitbucketVendor(secret: string): Vendor {
       return { headers, body };
     },
     answer,
-    record: ({ number, fields }) => ({
-      ...{ provider: 'bitbucket', repoId: UUID, identifier: String(number) },
-      ...{ title: fields.title, description: fields.description, state: STATES[fields.state], draft: fields.draft },
-      ...{ headBranch: `branch-${number}`, baseBranch: 'main' },
-      reviewers: fields.reviewers.map((name) => account(name).uuid).toSorted(),
+    record: (pull) => ({
+      ...recordOf(pull, 'bitbucket', UUID),
+      state: STATES[pull.fields.state],
+      reviewers: pull.fields.reviewers.map((name) => account(name).uuid).toSorted(),
     }),
   };
 }

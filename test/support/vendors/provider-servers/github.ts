@@ -13,7 +13,9 @@ import {
   listed,
   messageOf,
   mirrored,
+  named,
   present,
+  recordOf,
   type Tracker,
   type Vendor,
   type VendorAnswer,
@@ -39,13 +41,7 @@ export function githubVendor(secret: string): Vendor {
       return signed(secret, isReview ? 'pull_request_review' : 'pull_request', delivery, payload);
     },
     answer: (asked, held) => answer(asked, held, false),
-    record: ({ number, fields }) => ({
-      ...{ provider: 'github', repoId: String(REPOSITORY.id), identifier: String(number) },
-      ...{ title: fields.title, description: fields.description, state: fields.state, draft: fields.draft },
-      ...{ headBranch: `branch-${number}`, baseBranch: 'main' },
-      reviewers: fields.reviewers.toSorted(),
-      ...named(fields),
-    }),
+    record: (pull) => ({ ...recordOf(pull, 'github', String(REPOSITORY.id)), ...named(pull.fields) }),
   };
 }
 
@@ -97,10 +93,6 @@ function ofIssue({ number, fields, created, updated }: HeldIssue): object {
     html_url: `https://github.com/acme/app/issues/${number}`,
     repository_url: 'https://api.github.com/repos/acme/app',
   }) as object;
-}
-
-function named({ labels, assignees }: HeldPull['fields']) {
-  return { labels: labels.toSorted(), assignees: assignees.toSorted() };
 }
 
 /** Times are whole seconds there. */

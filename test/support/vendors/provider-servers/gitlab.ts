@@ -13,7 +13,9 @@ import {
   messageOf,
   mirrored,
   NO_MORE,
+  named,
   present,
+  recordOf,
   type Tracker,
   type Vendor,
   type VendorAnswer,
@@ -35,13 +37,7 @@ export function gitlabVendor(secret: string): Vendor {
       return proven(secret, 'Merge Request Hook', delivery, ofHook(pull, event));
     },
     answer,
-    record: ({ number, fields }) => ({
-      ...{ provider: 'gitlab', repoId: String(PROJECT.id), identifier: String(number) },
-      ...{ title: fields.title, description: fields.description, state: fields.state, draft: fields.draft },
-      ...{ headBranch: `branch-${number}`, baseBranch: 'main' },
-      reviewers: fields.reviewers.toSorted(),
-      ...named(fields),
-    }),
+    record: (pull) => ({ ...recordOf(pull, 'gitlab', String(PROJECT.id)), ...named(pull.fields) }),
   };
 }
 
@@ -97,10 +93,6 @@ function ofIssue(issue: HeldIssue): object {
     references: { short: `#${number}`, full: `acme/app#${number}` },
     web_url: `${PROJECT.web_url}/-/issues/${number}`,
   }) as object;
-}
-
-function named({ labels, assignees }: HeldPull['fields']) {
-  return { labels: labels.toSorted(), assignees: assignees.toSorted() };
 }
 
 const STATES = { open: 'opened', closed: 'closed', merged: 'merged' } as const;

@@ -216,6 +216,17 @@ export function mirrored({ title, description, state, draft, reviewers }: Fields
   return { title, description, state, draft, reviewers: reviewers.toSorted() };
 }
 
+/** Names of a pull request, in the order of a record. */
+export function named({ labels, assignees }: Fields) {
+  return { labels: labels.toSorted(), assignees: assignees.toSorted() };
+}
+
+/** The record of a pull request in the workspace, as far as all vendors share it. */
+export function recordOf({ number, fields }: HeldPull, provider: string, repoId: string) {
+  const branches = { headBranch: `branch-${number}`, baseBranch: 'main' };
+  return { provider, repoId, identifier: String(number), ...mirrored(fields), ...branches };
+}
+
 /** Fields by which every list can be ordered. */
 interface Listed {
   readonly number: number;

@@ -7,7 +7,6 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   truncateSync,
@@ -28,7 +27,6 @@ import {
 import { openDatabase } from '../../../../src/platform/database/open.ts';
 import { complaintsOf, copyDatabase, takeLock } from '../../../../src/platform/database/sqlite.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/concurrency.ts';
-import { CAN_LIMIT_FILES, limitFiles } from '../../../support/faults/file-limit.ts';
 import { CAN_MOUNT, mountSmallVolume } from '../../../support/faults/small-volume.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 
@@ -320,16 +318,19 @@ describe('a full disk', () => {
     expect(await count(database)).toBe(2);
   });
 
-  it.runIf(CAN_MOUNT)('that ends a checkpoint is no damage: the log completes the file when there is space', async () => {
-    const { database, told, free } = await openFull();
-    await expect(sql.raw('PRAGMA wal_checkpoint').execute(database.query)).rejects.toMatchObject({ kind: 'full' });
-    for (let look = 0; look < 2; look++) database.probe();
-    expect(told).toEqual(['full']);
-    free();
-    database.probe();
-    expect(told).toEqual(['full', 'well']);
-    expect(await count(database)).toBe(1);
-  });
+  it.runIf(CAN_MOUNT)(
+    'that ends a checkpoint is no damage: the log completes the file when there is space',
+    async () => {
+      const { database, told, free } = await openFull();
+      await expect(sql.raw('PRAGMA wal_checkpoint').execute(database.query)).rejects.toMatchObject({ kind: 'full' });
+      for (let look = 0; look < 2; look++) database.probe();
+      expect(told).toEqual(['full']);
+      free();
+      database.probe();
+      expect(told).toEqual(['full', 'well']);
+      expect(await count(database)).toBe(1);
+    },
+  );
 
   it('in the middle of a transaction is told as it is, and nothing of it is kept', async () => {
     const { database, free } = await openFull();
@@ -347,27 +348,6 @@ describe('a full disk', () => {
   });
 });
 
-describe('a disk that does not write', () => {
-  it.runIf(CAN_LIMIT_FILES)('is corrupt at once, and over by a probe when it writes again', async () => {
-    const { database, told } = await openWatched();
-    await note(database, 1);
-    limitFiles(8_192);
-    try {
-      for (const id of [2, 3])
-        await expect(note(database, id)).rejects.toMatchObject({ kind: 'failed', code: 'database_corrupt' });
-      database.probe();
-      expect(told).toEqual(['failed']);
-      expect(database.fault()?.hint).toMatch(/^The disk cannot read or write/);
-    } finally {
-      limitFiles('unlimited');
-    }
-    database.probe();
-    expect(told).toEqual(['failed', 'well']);
-    await note(database, 4);
-    expect(await count(database)).toBe(2);
-  });
-});
-
 describe('a file that is gone', () => {
   it.each(['test.db', 'test.db-wal'])('is noticed by a look: %s', async (name) => {
     const { file, database, told } = await openWatched();
@@ -379,19 +359,6 @@ describe('a file that is gone', () => {
     expect(told).toEqual(['gone']);
   });
 
-  it('or replaced takes no write any more, and no probe proves otherwise', async () => {
-    const { file, database, told } = await openWatched();
-    await note(database, 1);
-    copyFileSync(file, `${file}.other`);
-    renameSync(`${file}.other`, file);
-    database.checkFileReplaced();
-    database.probe();
-    await expect(note(database, 2)).rejects.toMatchObject({ kind: 'gone' });
-    await expect(database.commit(async () => undefined)).rejects.toMatchObject({ kind: 'gone' });
-    expect(await count(database)).toBe(1);
-    expect(told).toEqual(['gone']);
-  });
-
   it('is not suspected while it only grows, is checkpointed and backed up', async () => {
     const { file, database, told } = await openWatched();
     for (let id = 0; id < 50; id++) await note(database, id, 50_000);
@@ -400,29 +367,6 @@ describe('a file that is gone', () => {
     await note(database, 100);
     expect(database.checkFileReplaced()).toBeUndefined();
     expect(told).toEqual([]);
-  });
-});
-
-describe('a damaged file', () => {
-  /** Writes noise over a page of rows, as a failing disk does; what SQLite keeps in memory is dropped. */
-  async function damage({ file, database }: Awaited<ReturnType<typeof openWatched>>): Promise<void> {
-    for (let id = 0; id < 40; id++) await note(database, id, 3_000);
-    await sql.raw('PRAGMA wal_checkpoint(TRUNCATE)').execute(database.query);
-    const pages = statSync(file).size / 4_096;
-    const disk = openSync(file, 'r+');
-    for (let page = 2; page < pages; page++) writeSync(disk, Buffer.alloc(4_096, 0xa5), 0, 4_096, page * 4_096);
-    closeSync(disk);
-    await sql.raw('PRAGMA shrink_memory').execute(database.query);
-  }
-
-  it('is known from the first read that meets it, and takes no write from then on', async () => {
-    const opened = await openWatched();
-    await damage(opened);
-    const { database, told } = opened;
-    await expect(count(database)).rejects.toMatchObject({ kind: 'corrupt', code: 'database_corrupt' });
-    await expect(note(database, 100)).rejects.toMatchObject({ kind: 'corrupt' });
-    database.probe();
-    expect(told).toEqual(['corrupt']);
   });
 });
 
