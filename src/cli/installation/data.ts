@@ -238,13 +238,13 @@ function configuredStore(): string {
   throw new SyncError('usage', 'the place to copy to is missing', { hint });
 }
 
-/** Returns the password in an address, because no message may contain it. */
+/** Returns each form of the password in an address, because the scrubber must replace all of them. */
 function passwordOf(text: string): readonly string[] {
   const password = URL.parse(text)?.password ?? '';
   return password === '' ? [] : [password, decodeURIComponent(password)];
 }
 
-/** Milliseconds without output that people accept. */
+/** Milliseconds between two progress reports. */
 const REPORT_EVERY = 5_000;
 
 function progressReporter(): (progress: CopyProgress) => void {

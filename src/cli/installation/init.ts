@@ -355,7 +355,7 @@ interface MadeApp {
   readonly installUrl: string;
 }
 
-/** Throws `usage` and `conflict` before anything is created, `not_received` if nobody confirmed in time, and GitHub's refusals. */
+/** Throws `usage` and `conflict` before anything is created, `not_answering` if no confirmation arrived in time, and GitHub's refusals. */
 export async function makeApp(
   flags: Omit<AppFlags, 'host' | 'json'>,
   site: Site,

@@ -158,7 +158,7 @@ const LARGEST = 65_536;
 
 /** Variables of Node, npm and every connection of the process, which belong to its own environment. */
 const REFUSED = /^(?:NODE_|npm_|(?:HTTPS?|NO|ALL)_PROXY$|SSL_CERT_(?:FILE|DIR)$)/i;
-/** Variables that determine the place of the configuration, and so of this file. */
+/** Variables that determine the place of the configuration, and so of `.env`. */
 const OF_CONFIG: readonly string[] = ['WORKSYNC_CONFIG', CONFIG_TEXT];
 
 /**

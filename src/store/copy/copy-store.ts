@@ -8,8 +8,8 @@ import { ALL_TABLES, type Schema } from '../schema/tables.ts';
 import { changedRows, type Sql } from '../workspace-scope.ts';
 
 /**
- * The tables that are not copied as tables: facts are copied as a whole (`copy-store.ts`), leases are those of processes of one
- * database, none of which runs now, and triggers derive the counts.
+ * Tables whose rows are not copied. `beginCopy` copies the facts of the installation as a whole, leases and replicas belong to
+ * processes that have ended, and triggers derive the counts.
  */
 const LEFT = ['installation', 'replicas', 'leases', 'counts'] as const satisfies readonly (keyof Schema)[];
 
