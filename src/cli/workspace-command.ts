@@ -178,7 +178,7 @@ const RENEW_TOKEN = 'The OAuth token is wrong, or has ended: renew it, and give 
 
 /** Flags that every command on a workspace takes. */
 export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: string; readonly json?: boolean };
-/** Flags of a command that needs a person's OAuth token. */
+/** Flags of a workspace command that may need a person's OAuth token. */
 export type PersonFlags = WorkspaceFlags & OAuthFlags;
 
 export interface CommandRow {

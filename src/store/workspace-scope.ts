@@ -250,11 +250,6 @@ async function storedNumbers(query: Sql, names: readonly string[]): Promise<Read
   return new Map(rows.map(({ id, name }) => [name, id]));
 }
 
-/** Selects rows of a workspace of the outer query. */
-type RowsOfWorkspace = (
-  build: kysely.ExpressionBuilder<Schema, 'workspaces'>,
-) => readonly kysely.SelectQueryBuilder<Schema, never, object>[];
-
 /**
  * Returns those of these workspaces for which one of the subqueries finds a row, by one index lookup per workspace. The row is compared
  * as a value, because PostgreSQL would turn `exists` into a join that may read the rows of all workspaces.
@@ -262,7 +257,7 @@ type RowsOfWorkspace = (
 export async function workspacesWith(
   query: Sql,
   workspaces: readonly number[],
-  rows: RowsOfWorkspace,
+  rows: OfEach<readonly kysely.SelectQueryBuilder<Schema, never, object>[]>,
 ): Promise<readonly number[]> {
   const found = await query
     .selectFrom('workspaces')

@@ -79,7 +79,12 @@ export interface WorkspaceContext extends StoreContext, WakeSignals {
   onLag(milliseconds: number): void;
 }
 
+/** Whether the pull requests of the connection are recorded in the workspace, if the workspace has a route for records. */
+export function isRecorded({ mirror }: Pick<ConnectionConfig, 'mirror'>): boolean {
+  return mirror !== 'off';
+}
+
 /** Whether any connection records its pull requests in the workspace. */
 export function recordsPullRequests({ connections }: WorkspaceConfig): boolean {
-  return connections.some(({ mirror }) => mirror !== 'off');
+  return connections.some(isRecorded);
 }

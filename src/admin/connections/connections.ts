@@ -14,7 +14,7 @@ import {
 import type { Scope } from '../../store/workspace-scope.ts';
 import { isSilent } from '../../sync/intake/hook-watch.ts';
 import { webhookUrlOf } from '../../sync/intake/webhook-routes.ts';
-import type { ActiveConnection } from '../../sync/workspace-context.ts';
+import { type ActiveConnection, isRecorded } from '../../sync/workspace-context.ts';
 import { connectionNamed } from '../named.ts';
 import {
   ANSWER_MS,
@@ -237,7 +237,7 @@ export async function backfillProgress(partition: OpenWorkspace, connection: str
   const [status] = await readBackfills(store.query, connection);
   if (!status) return null;
   const { pending, changes } = await countBackfilled(store.query);
-  const mirrors = config.connections.some(({ name, mirror }) => name === connection && mirror !== 'off');
+  const mirrors = config.connections.some((each) => each.name === connection && isRecorded(each));
   // One request for each item that is mirrored; those that are known already cost none.
   const toCome = status.total === null ? null : Math.max(0, status.total - status.items) * (mirrors ? 1 : 0);
   const requests = toCome === null ? null : toCome + changes;

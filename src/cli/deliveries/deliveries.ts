@@ -5,6 +5,7 @@ import type { Status } from '../../admin/status/status.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../../model/delivery.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
+import { printable } from '../../platform/lib/text.ts';
 import {
   type AddCommands,
   daemonCommand,
@@ -18,7 +19,7 @@ import {
   wholeNumber,
 } from '../command.ts';
 import { askInstallation, askOwner, keepLooking, placeOf } from '../owner.ts';
-import { at, brief, plural, printable, table } from '../words.ts';
+import { at, brief, plural, table } from '../words.ts';
 import {
   type CommandContext,
   operationCommand,

@@ -1,5 +1,5 @@
+import { printable } from '../../platform/lib/text.ts';
 import { type AddCommands, gather, oneOf, print, say } from '../command.ts';
-import { printable } from '../words.ts';
 import type { Given } from './translate-payload.ts';
 
 const HELP = `

@@ -9,11 +9,12 @@ import {
   serviceDatabase,
 } from '../../platform/config/daemon-options.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
+import { printable } from '../../platform/lib/text.ts';
 import type { CopyProgress } from '../../store/copy/copy-store.ts';
 import type { RestorePlan, WorkspaceRows } from '../../store/restore/restore.ts';
 import { type AddCommands, daemonCommand, print, type Setting, say, sessionOf } from '../command.ts';
 import { askOwnerOr, placeOf, whoRuns } from '../owner.ts';
-import { plural, printable } from '../words.ts';
+import { plural } from '../words.ts';
 
 /** Milliseconds that the deletion of a large workspace may take. */
 const LONGEST_FORGET = 600_000;

@@ -1,6 +1,7 @@
 import type { OnceResult } from '../../admin/installation/once.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { PROGRAM } from '../../platform/lib/own-program.ts';
+import { printable } from '../../platform/lib/text.ts';
 import {
   type AddCommands,
   audibly,
@@ -14,7 +15,7 @@ import {
   withPatience,
 } from '../command.ts';
 import type { Session } from '../session.ts';
-import { plural, printable } from '../words.ts';
+import { plural } from '../words.ts';
 
 /** `worksync run`, and `worksync` alone. */
 export const addRun: AddCommands = (program, setting) => {

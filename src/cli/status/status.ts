@@ -9,10 +9,11 @@ import { commandEnvironment } from '../../platform/config/config-files.ts';
 import { daemonOptions, environment, type Flags } from '../../platform/config/daemon-options.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
 import { asTyped, ofWorkspace } from '../../platform/lib/own-program.ts';
+import { printable } from '../../platform/lib/text.ts';
 import type { BackfillStatus } from '../../store/connections/backfills.ts';
 import { type AddCommands, daemonCommand, print, say } from '../command.ts';
 import { askStatus, keepLooking } from '../owner.ts';
-import { lastSent, percent, plural, printable, safeOutput, span, table } from '../words.ts';
+import { lastSent, percent, plural, safeOutput, span, table } from '../words.ts';
 import { describeRound } from '../workspace/sweep.ts';
 
 const HELP = `

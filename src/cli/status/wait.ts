@@ -5,10 +5,10 @@ import { asSyncError, CODES } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import { didYouMean } from '../../platform/lib/text.ts';
+import { didYouMean, printable } from '../../platform/lib/text.ts';
 import { type AddCommands, daemonCommand, durationOption, gather, PARTIAL, print, say } from '../command.ts';
 import { askStatus, placeOf } from '../owner.ts';
-import { printable, span } from '../words.ts';
+import { span } from '../words.ts';
 
 const POLL_EVERY = 1_000;
 /** Default of the longest wait, milliseconds: enough for a start with a full inbox. */

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { GIT_PROVIDER_NAMES } from '../../model/git-providers.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { PROVIDERS, PULL_REQUEST_STATES } from '../../workspace-api/contract/field-values.ts';
 import type { Answered, Routes } from '../../workspace-api/contract.ts';
 import { type AddCommands, eachOf, gather, oneOf } from '../command.ts';
 import { addShorthands, type Shorthand } from '../shorthand.ts';
 import { withText } from '../text-input.ts';
-import { printable } from '../words.ts';
 
 type PullRequest = Answered<Routes['updatePullRequest']>;
 

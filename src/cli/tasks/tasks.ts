@@ -3,12 +3,13 @@ import { SyncError } from '../../model/errors.ts';
 import { taskName } from '../../model/task.ts';
 import { SPECIFIED_STATUSES, serverStatus } from '../../model/task-status.ts';
 import { SYNC_FIELD_NAMES, type SyncField } from '../../model/written-task.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { PRIORITIES, TASK_KINDS } from '../../workspace-api/contract/field-values.ts';
 import { type AddCommands, eachOf, gather, type Output, oneOf } from '../command.ts';
 import { describeExplained, taskHead } from '../items/show-items.ts';
 import { addShorthands, getTask, type Shorthand, type Task, taskIdOf } from '../shorthand.ts';
 import { withText } from '../text-input.ts';
-import { printable, table } from '../words.ts';
+import { table } from '../words.ts';
 import { type CommandContext, operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 const ROWS: readonly Shorthand[] = [

@@ -234,8 +234,8 @@ async function renewClaims(write: Write, harnessId: string, now: number): Promis
 }
 
 /**
- * The work that is queued for an agent, and its state; its claims, which are leases that the heartbeat of a harness renews; and the
- * reports of the agent about it (W62, W63). A report changes no state; the claim does.
+ * Handlers of sessions: the work that is queued for an agent, its claims, which are leases that the heartbeat of a harness renews,
+ * and the agent's reports (W62, W63). A report does not change the state of its session.
  */
 export const sessionHandlers = {
   listSessions,

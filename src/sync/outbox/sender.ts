@@ -279,8 +279,8 @@ export async function acquireSlot(
  */
 export type SendAndSettle = (prepared: PreparedRequest, slot: Slot) => Promise<void>;
 
-/** Statuses with which servers answer for a route that they do not have. */
-const NO_ROUTE: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
+/** Statuses of a read of the records that are no failure: such a server has no route for records. */
+const NO_RECORDS: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
 
 /**
  * Returns the log level of a failed request. A settled one counts as answered. A server without a route for records is
@@ -288,7 +288,7 @@ const NO_ROUTE: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
  */
 function levelOf({ action }: PreparedRequest, { own, status }: SyncError, outcome: FailureOutcome) {
   if (outcome === 'held') return 'error';
-  const isRouteMissing = action === 'read-pull-requests' && own && NO_ROUTE.has(status);
+  const isRouteMissing = action === 'read-pull-requests' && own && NO_RECORDS.has(status);
   return outcome === 'settled' || isRouteMissing ? 'info' : 'warn';
 }
 
