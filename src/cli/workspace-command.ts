@@ -9,11 +9,9 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Forwarded } from '../web/admin-answers.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import {
-  audibly,
   OF_WORK,
   type Output,
   type PatienceFlags,
-  patiently,
   refusingUnknown,
   type Setting,
   SILENCE,
@@ -22,6 +20,8 @@ import {
   show,
   withDaemonOptions,
   withPatience,
+  withWaitLimit,
+  withWaitNotice,
 } from './command.ts';
 import { askOwner, hasOwner, refusal, whoRuns } from './owner.ts';
 import type { Session } from './session.ts';
@@ -40,8 +40,8 @@ export interface CommandContext {
   readonly partition?: Partition | undefined;
 }
 
-/** Milliseconds that one request may take: the limit of the HTTP client, and the way to the daemon. */
-const UNDER_WAY = 35_000;
+/** Milliseconds that one request may take: the limit of the HTTP client plus the time to reach the daemon. */
+const REQUEST_TIMEOUT = 35_000;
 
 /**
  * Runs `work` with one configured workspace. If a daemon runs, each request goes through it and so through its quota; otherwise this
@@ -61,10 +61,10 @@ export async function withWorkspace<Result>(
   const { createWorkspaceClient, names } = await clientOf(config);
   const contextOf = (
     request: CommandContext['request'],
-    sendWithin: Parameters<typeof patiently>[2],
+    sendWithin: Parameters<typeof withWaitLimit>[2],
     partition?: Partition,
   ): CommandContext => {
-    const send = patiently(clock, patience, sendWithin);
+    const send = withWaitLimit(clock, patience, sendWithin);
     return { session, config, request, client: createWorkspaceClient({ ...names, send }), partition };
   };
   if (await hasOwner(data)) return work(contextOf(requestOf(data, config.name), sendThroughOwner(data, config.name)));
@@ -78,7 +78,7 @@ export async function withWorkspace<Result>(
     const request: CommandContext['request'] = (operation, body) =>
       import('../admin/admin-operations.ts').then(({ longestAnswer, runAdminOperation }) => {
         const run = () => runAdminOperation(operation, partition, body, clock, whoRuns().actor);
-        return audibly('an answer', longestAnswer(operation), run);
+        return withWaitNotice('an answer', longestAnswer(operation), run);
       });
     const context = contextOf(
       request,
@@ -108,12 +108,12 @@ function requestOf(dataFolder: string, workspace: string): CommandContext['reque
 }
 
 /** Sends each request through the daemon that owns the data folder. */
-function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof patiently>[2] {
+function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof withWaitLimit>[2] {
   return async (request, patience) => {
     const path = `/admin/workspaces/${workspace}/requests?patience=${patience}`;
     // The wait for the quota was already reported.
     const silence = patience + SILENCE;
-    const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request, patience + UNDER_WAY, silence);
+    const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request, patience + REQUEST_TIMEOUT, silence);
     if ('failure' in forwarded) throw refusal(forwarded);
     return { ...forwarded.answer, body: Buffer.from(forwarded.answer.body, 'base64') };
   };
@@ -162,7 +162,7 @@ export async function withOAuth<Result>(
   const { createSend, createWorkspaceClient, names } = await clientOf(config);
   const send = createSend({ http, baseUrl, apiKey: () => token, api: names.api });
   const audibleSend = (request: Parameters<typeof send>[0]) =>
-    audibly('the workspace', UNDER_WAY, () => send(request, {}));
+    withWaitNotice('the workspace', REQUEST_TIMEOUT, () => send(request, {}));
   try {
     return await work({ client: createWorkspaceClient({ ...names, send: audibleSend }), config });
   } catch (error) {

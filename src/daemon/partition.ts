@@ -113,7 +113,7 @@ async function assemble(
   const http = fencedHttpClient(daemon.http, lease);
   const pauses = createPauses(clock);
   const namesByConnection = await openNamesByConnection(opened, config, connectors);
-  const parts: Omit<WorkspaceContext, 'client'> = {
+  const parts: Omit<WorkspaceContext, 'outboxClient'> = {
     ...opened,
     baseUrl: address.baseUrl,
     version: daemon.version,
@@ -135,7 +135,7 @@ async function assemble(
     },
   };
   const api = openWorkspaceApi(parts, address.apiKey, http, lease.lost, readLargeBy(converter));
-  const context: WorkspaceContext = { ...parts, client: api.outboxClient };
+  const context: WorkspaceContext = { ...parts, outboxClient: api.outboxClient };
   const stages = await openStages(daemon, context);
   const postponed = createPostponed(clock);
   const described = {

@@ -4,7 +4,7 @@ import type * as kysely from 'kysely';
 import { sql } from 'kysely';
 import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/database-schema.ts';
 import type { Database } from '../platform/database/database-types.ts';
-import { piecesOf, yieldForRequests } from '../platform/lib/concurrency.ts';
+import { chunksOf, yieldForRequests } from '../platform/lib/concurrency.ts';
 import type { Schema, Tables } from './schema/tables.ts';
 import type { CachedRows } from './unit-of-work/cached-tables.ts';
 
@@ -300,7 +300,7 @@ export async function changeKeysInChunks<Key>(
   change: (query: Scope, chunk: readonly Key[]) => Promise<number>,
 ): Promise<number> {
   let total = 0;
-  for (const chunk of piecesOf([...new Set(keys)], CHUNK_SIZE)) {
+  for (const chunk of chunksOf([...new Set(keys)], CHUNK_SIZE)) {
     total += await commit((query) => change(query, chunk));
     await yieldForRequests();
   }

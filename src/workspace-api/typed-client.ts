@@ -216,8 +216,8 @@ function objectOf(schema: unknown): { readonly object?: z.ZodObject; readonly id
 function unwrapList(name: string, content: unknown): unknown {
   if (Array.isArray(content)) return { [name]: content, isLast: null };
   if (!isObject(content)) return content;
-  const held = [name, ...ARRAYS].find((field) => Array.isArray(content[field]));
-  return held === undefined ? content : { ...content, [name]: content[held], ...pageOf(content) };
+  const field = [name, ...ARRAYS].find((each) => Array.isArray(content[each]));
+  return field === undefined ? content : { ...content, [name]: content[field], ...pageOf(content) };
 }
 
 /** Where the list goes on. A next page that cannot be requested leaves the list incomplete. */
@@ -244,9 +244,9 @@ function cursorOf(next: unknown): string | undefined {
 function unwrapResource(id: string, content: unknown): unknown {
   if (!isObject(content)) return content;
   const name = id.charAt(0).toLowerCase() + id.slice(1);
-  const held = content[name];
+  const nested = content[name];
   const isBare = [`${name}Id`, 'identifier'].some((identity) => Object.hasOwn(content, identity));
-  return isObject(held) && !isBare ? held : content;
+  return isObject(nested) && !isBare ? nested : content;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

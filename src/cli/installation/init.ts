@@ -7,8 +7,8 @@ import { sleep, systemClock } from '../../platform/lib/clock.ts';
 import { shellWord } from '../../platform/lib/own-program.ts';
 import {
   type AddCommands,
+  collect,
   durationOption,
-  gather,
   likeOption,
   print,
   refusingUnknown,
@@ -65,12 +65,12 @@ export const addInit: AddCommands = (program, setting) => {
     .option(
       '--set <placeholder=value>',
       'value for a placeholder of the example or of a file to deploy; may be repeated',
-      gather,
+      collect,
     )
     .option(
       '--with <template>',
       'also write a file to deploy: compose, kubernetes, systemd, github-actions, gitlab-ci, …; may be repeated',
-      gather,
+      collect,
     )
     .option('--folder <folder>', 'where to write', '.')
     .option('--force', 'overwrite files that are there already; .env is only added to')

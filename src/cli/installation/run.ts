@@ -4,7 +4,6 @@ import { PROGRAM } from '../../platform/lib/own-program.ts';
 import { printable } from '../../platform/lib/text.ts';
 import {
   type AddCommands,
-  audibly,
   OF_WORK,
   PARTIAL,
   type PatienceFlags,
@@ -13,6 +12,7 @@ import {
   sessionOf,
   withDaemonOptions,
   withPatience,
+  withWaitNotice,
 } from '../command.ts';
 import type { Session } from '../session.ts';
 import { plural } from '../words.ts';
@@ -89,7 +89,7 @@ async function onceAlone(session: Session, patience: number): Promise<readonly O
     for (const partition of composition.workspaces.partitions()) partition.startUnscheduled();
     const poll = () =>
       Promise.all(composition.workspaces.partitions().map((each) => pollOnce(each, parts.clock, patience)));
-    return await audibly('polls, and for free quota', patience, poll);
+    return await withWaitNotice('polls, and for free quota', patience, poll);
   } finally {
     await composition.close();
   }

@@ -134,8 +134,8 @@ const CLAIM_EVENTS: Readonly<Record<ClaimEvent, Readonly<Partial<Record<SessionS
   expire: { active: 'stale', awaiting_input: 'stale' },
 };
 
-/** Whether a lease runs in this state: it has a claim, if one was made. */
-function isHeld(state: SessionState): boolean {
+/** Whether a claimed session in this state has a running lease. */
+function hasLease(state: SessionState): boolean {
   return state === 'active' || state === 'awaiting_input';
 }
 
@@ -312,7 +312,7 @@ async function updateSession(service: Service, { workspaceId, ids, caller, body 
     refuseTransition(row.state, body.state);
     const [claim] = await findLiveClaims(write, [row.session_id]);
     const moved = await moveSession(write, row, body.state, now);
-    if (claim === undefined || isHeld(body.state)) return sessionOf(moved, claim);
+    if (claim === undefined || hasLease(body.state)) return sessionOf(moved, claim);
     await endClaim(write, claim, 'released', now);
     return sessionOf(moved);
   });

@@ -143,7 +143,7 @@ export function createWebhookDelivery(service: Service, http: HttpClient): Stage
   let stopping = false;
   let running: Promise<void> | undefined;
 
-  const look = async () => {
+  const serveDue = async () => {
     cancel();
     const now = clock.now();
     const waiting = (await dueTimes(service)).filter(({ webhook_id }) => !busy.has(webhook_id));
@@ -181,7 +181,7 @@ export function createWebhookDelivery(service: Service, http: HttpClient): Stage
   const run = async () => {
     while (!stopping) {
       try {
-        await look();
+        await serveDue();
       } catch (error) {
         logger.error({ err: error }, 'the outbox of webhooks could not be read');
         wakeAfter(AFTER_FAULT);

@@ -180,7 +180,7 @@ export class TaskUpdater {
   }
 
   async #readTask({ taskId, traceparent }: Turn): Promise<ApiAnswer<TaskFields>> {
-    const read = await this.#context.client.getTask({ taskId }, { traceparent });
+    const read = await this.#context.outboxClient.getTask({ taskId }, { traceparent });
     if (read.body.taskId === taskId) return read;
     throw new SyncError('answer_malformed', `the answer names the task ${read.body.taskId}`, { status: read.status });
   }
@@ -241,7 +241,7 @@ export class TaskUpdater {
   /** Sends an update. A success without a readable task has no body. */
   async #sendBody({ taskId, traceparent }: Turn, body: TaskFields, ifMatch?: string): Promise<ApiAnswer<unknown>> {
     try {
-      return await this.#context.client.updateTask({ taskId, body: body as never, ifMatch }, { traceparent });
+      return await this.#context.outboxClient.updateTask({ taskId, body: body as never, ifMatch }, { traceparent });
     } catch (thrown) {
       const { code, status = 0 } = asSyncError(thrown);
       if (code !== 'answer_malformed' || status < 200 || status > 299) throw thrown;
