@@ -193,7 +193,7 @@ export interface CommandRow {
   readonly shown?: typeof OF_WORK;
   /** Whether it sends requests that count, and so may have to wait for the quota. */
   readonly costsQuota?: boolean;
-  /** Whether the workspace does it only for people: its requests need an OAuth token, and cost no quota. */
+  /** Whether the workspace does it only for people: its requests need an OAuth token, and use no quota. */
   readonly isForPeople?: boolean;
 }
 
@@ -203,8 +203,8 @@ in use; 77 a credential was refused; 78 the configuration is wrong.`;
 
 const TOKEN_HELP = `
 The workspace does this only for people: set WORKSYNC_OAUTH_TOKEN, or WORKSYNC_OAUTH_TOKEN_FILE to a path, to the OAuth token of
-an owner or admin, for agents of any member, or name the file with --oauth-token-file. The token itself is never a flag. These
-requests go straight to the workspace and cost no quota.`;
+an owner or admin (of any member for commands on agents), or name the file with --oauth-token-file. The token itself is never a
+flag. These requests go straight to the workspace and use no quota.`;
 
 /** Adds a command to a group, with the flags, example and exit codes that all of them have. */
 export function workspaceCommand(group: Command, row: CommandRow): Command {
@@ -228,7 +228,7 @@ export function workspaceCommand(group: Command, row: CommandRow): Command {
   return help === undefined ? command : command.addHelpText('after', help as string);
 }
 
-/** A command that runs admin operations, and may send requests to the workspace. By default it costs no quota. */
+/** A command that runs admin operations, and may send requests to the workspace. By default it uses no quota. */
 interface RequestCommand<RowFlags extends WorkspaceFlags, Args extends readonly unknown[]> extends CommandRow {
   run(context: CommandContext, flags: RowFlags, ...args: Args): Promise<Output>;
 }

@@ -406,7 +406,7 @@ export function createReload(
       isStopped = true;
       isStarted = false;
       schedule(0);
-      // A read that does not answer must not keep the process from its end.
+      // A read that never completes must not prevent the process from exiting.
       await applying?.catch(() => undefined);
     },
   };

@@ -250,8 +250,8 @@ export async function backfillProgress(partition: OpenWorkspace, connection: str
     pending,
     changes,
     /**
-     * Requests that are still to come as far as can be said, when the last of them can go beside live work as it is at present, and why
-     * it will not go faster. Null while the number of items is unknown.
+     * An estimate: the remaining requests, when the last one is sent beside the present live work, and what limits the speed. Null
+     * while the number of items is unknown.
      */
     forecast,
   };
@@ -263,7 +263,7 @@ function stateOf({ finishedAt, isPaused }: BackfillStatus, left: number): Backfi
   return left > 0 ? 'sending' : 'done';
 }
 
-/** @param key holds in the answer whether there was such a backfill */
+/** @param key the field of the answer that is true if a backfill was found */
 function steering<Key extends string>(
   key: Key,
   steer: (transaction: Scope, connection: string) => Promise<boolean>,

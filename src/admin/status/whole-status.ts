@@ -51,7 +51,7 @@ const OWN_STATUS = '/replica/status';
 const OWN_LIST = '/replica/list';
 const OWN_LEASES = '/replica/leases';
 
-/** The part of this process that each of these routes answers. */
+/** The handlers of the routes by which replicas read each other's state. */
 export const REPLICA_PARTS: Readonly<Record<string, (daemon: ServedDaemon) => Promise<unknown>>> = {
   [OWN_STATUS]: readOwnStatus,
   [OWN_LIST]: readOwnList,

@@ -405,7 +405,7 @@ function describeApp({ variables }: MadeApp): string {
   return ['# For .env: files that only you may read', ...lines].join('\n');
 }
 
-/** Secrets that a vendor tells once. */
+/** Secrets that a vendor shows once. */
 interface AppSecrets {
   readonly id: string;
   readonly privateKey: string;
@@ -414,7 +414,7 @@ interface AppSecrets {
 
 const NAMES = { id: 'github-app.id', privateKey: 'github-app.pem', webhookSecret: 'github-app.webhook-secret' };
 
-/** Throws `conflict` where a file is there already: before anything is made that could not be stored. */
+/** Throws `conflict` if a file exists already. Called before the App is created, because its secrets could not be stored. */
 function refusePresentFiles(folder: string): void {
   const present = Object.values(NAMES)
     .map((name) => join(folder, name))

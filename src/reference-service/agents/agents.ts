@@ -147,7 +147,7 @@ function invalidTransition(from: SessionState, what: string): ApiError {
   return new ApiError('invalid_transition', `a session that is ${from} cannot ${what}`);
 }
 
-/** Writes the state and what follows from it. The way there has been checked. */
+/** Writes the state and the columns derived from it. The caller has checked the transition. */
 async function moveSession(
   write: Write,
   row: SessionRow,
@@ -186,7 +186,7 @@ async function endClaim(write: Write, claim: ClaimRow, state: Ended, now: number
 /** How long a claim holds without a heartbeat of its harness, milliseconds (W63). */
 const LEASE = 60_000;
 
-/** The database knows a claim as live until somebody looks; see `settleLeases`. */
+/** Ends overdue claims. A claim stays active in the database until `settleLeases` calls this. */
 async function expireClaims(write: Write, workspaceId: string, now: number): Promise<void> {
   for (const { claim_id, session_id, state, expires_at } of await overdue(write, workspaceId, now).execute()) {
     const ended = new Date(expires_at).toISOString();
@@ -204,9 +204,9 @@ async function expireClaims(write: Write, workspaceId: string, now: number): Pro
 }
 
 /**
- * Ends the claims whose lease is over, by the service's clock, and marks their sessions stale. Called before claims or
- * sessions are looked at, so that nobody sees a lease that has ended; there is no timer. One look by an index, and a
- * commit of its own only where a lease is over: a refusal that follows does not take it back.
+ * Ends the claims whose lease is over, by the service's clock, and marks their sessions stale. Called before each read of claims
+ * or sessions, because no timer ends leases. Takes one index lookup. Expired leases end in a commit of their own, which a later
+ * refusal does not roll back.
  */
 async function settleLeases(service: Service, workspaceId: string): Promise<void> {
   const now = service.clock.now();

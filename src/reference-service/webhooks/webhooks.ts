@@ -204,7 +204,7 @@ export function createWebhookDelivery(service: Service, http: HttpClient): Stage
   };
 }
 
-/** For each subscription that something waits for, when the first of it is due; the earliest first. */
+/** Returns the subscriptions with pending deliveries and their earliest due times, in the order of these times. */
 function dueTimes({ database }: Service) {
   return database.query
     .selectFrom('webhook_deliveries')
