@@ -86,7 +86,7 @@ export function eachOf<Word extends string>(words: readonly Word[]) {
 }
 
 /** Collects the values of an option that may be repeated. */
-export function gather(value: string, previous: readonly string[] = []): readonly string[] {
+export function collect(value: string, previous: readonly string[] = []): readonly string[] {
   return [...previous, value];
 }
 
@@ -174,7 +174,7 @@ export const SILENCE = 2_000;
 const clock = systemClock();
 
 /** Reports the subject and the longest time of a wait, if the work takes longer than a moment. */
-export async function audibly<Result>(
+export async function withWaitNotice<Result>(
   what: string,
   atMost: number,
   work: () => Promise<Result>,
@@ -213,28 +213,28 @@ export function durationOption(flags: string, description: string, standard: num
 type SendWithin = (request: ApiRequest, patience: number) => Promise<ApiResponse>;
 
 /**
- * Sends all requests of a command within one patience, which begins now. Reports at once what it waits for, and fails at once if
+ * Sends all requests of a command within one wait limit, which starts now. Reports at once what it waits for, and fails at once if
  * the wait would be longer. Throws the reason why nothing is sent: `rate_limited`, or the workspace's answer about the key.
  */
-export function patiently(
+export function withWaitLimit(
   clock: Clock,
   { timeout: patience = PATIENCE }: PatienceFlags,
   send: SendWithin,
 ): Send<object> {
   const deadline = clock.monotonic() + patience;
   return async (request) => {
-    let hasSaid = false;
+    let hasReported = false;
     for (;;) {
       const left = Math.max(0, Math.ceil(deadline - clock.monotonic()));
       try {
-        return await send(request, hasSaid ? left : Math.min(left, AT_ONCE));
+        return await send(request, hasReported ? left : Math.min(left, AT_ONCE));
       } catch (thrown) {
         const error = asSyncError(thrown);
         const { retryAfter: wait } = error;
         if (wait === undefined) throw error;
-        if (hasSaid || wait > left) throw giveUp(error, patience, wait);
+        if (hasReported || wait > left) throw giveUp(error, patience, wait);
         say(`worksync: ${error.message}. Waiting for at most ${span(left)}.`);
-        hasSaid = true;
+        hasReported = true;
       }
     }
   };

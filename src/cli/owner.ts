@@ -7,7 +7,7 @@ import { shellWord } from '../platform/lib/own-program.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/installation/daemon-file.ts';
 import type { Installation } from '../store/installation/installation.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
-import { audibly, say } from './command.ts';
+import { say, withWaitNotice } from './command.ts';
 import { differingBuilds, noteBuild, noteForwardedVersion } from './report-error.ts';
 import { span } from './words.ts';
 
@@ -146,7 +146,7 @@ async function answered<Answer>(
   silence?: number,
 ): Promise<Answer> {
   try {
-    return await audibly('the daemon', patience, ask, silence);
+    return await withWaitNotice('the daemon', patience, ask, silence);
   } catch (error) {
     const { code } = asSyncError(error);
     if (code === 'unreachable') throw notRunning(dataFolder, owner.config);
@@ -182,12 +182,12 @@ function notRunning(dataFolder: string, config?: string): SyncError {
 }
 
 /** Polls the daemon until a signal ends the process. It continues while the daemon does not answer. */
-export async function keepLooking(every: number, look: () => Promise<void>): Promise<never> {
+export async function pollEvery(every: number, poll: () => Promise<void>): Promise<never> {
   const clock = systemClock();
   let lost = '';
   for (;;) {
     try {
-      await look();
+      await poll();
       lost = '';
     } catch (thrown) {
       const { code, message } = asSyncError(thrown);

@@ -41,14 +41,6 @@ export function table(rows: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
-/**
- * Text from outside made harmless for a terminal: control characters, escape sequences and characters that reorder
- * text are shown as a replacement mark.
- */
-export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd');
-}
-
 /** Everything but the line breaks and tabs of our own tables. */
 const UNSAFE = /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}]/gu;
 /** The start of a command that CI services execute anywhere in a line (Azure Pipelines, GitHub Actions). */

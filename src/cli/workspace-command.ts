@@ -9,11 +9,9 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Forwarded } from '../web/admin-answers.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import {
-  audibly,
   OF_WORK,
   type Output,
   type PatienceFlags,
-  patiently,
   refusingUnknown,
   type Setting,
   SILENCE,
@@ -22,6 +20,8 @@ import {
   show,
   withDaemonOptions,
   withPatience,
+  withWaitLimit,
+  withWaitNotice,
 } from './command.ts';
 import { askOwner, hasOwner, refusal, whoRuns } from './owner.ts';
 import type { Session } from './session.ts';
@@ -40,8 +40,8 @@ export interface CommandContext {
   readonly partition?: Partition | undefined;
 }
 
-/** Milliseconds that one request may take: the limit of the HTTP client, and the way to the daemon. */
-const UNDER_WAY = 35_000;
+/** Milliseconds that one request may take: the limit of the HTTP client plus the time to reach the daemon. */
+const REQUEST_TIMEOUT = 35_000;
 
 /**
  * Runs `work` with one configured workspace. If a daemon runs, each request goes through it and so through its quota; otherwise this
@@ -61,10 +61,10 @@ export async function withWorkspace<Result>(
   const { createWorkspaceClient, names } = await clientOf(config);
   const contextOf = (
     request: CommandContext['request'],
-    sendWithin: Parameters<typeof patiently>[2],
+    sendWithin: Parameters<typeof withWaitLimit>[2],
     partition?: Partition,
   ): CommandContext => {
-    const send = patiently(clock, patience, sendWithin);
+    const send = withWaitLimit(clock, patience, sendWithin);
     return { session, config, request, client: createWorkspaceClient({ ...names, send }), partition };
   };
   if (await hasOwner(data)) return work(contextOf(requestOf(data, config.name), sendThroughOwner(data, config.name)));
@@ -78,7 +78,7 @@ export async function withWorkspace<Result>(
     const request: CommandContext['request'] = (operation, body) =>
       import('../admin/admin-operations.ts').then(({ longestAnswer, runAdminOperation }) => {
         const run = () => runAdminOperation(operation, partition, body, clock, whoRuns().actor);
-        return audibly('an answer', longestAnswer(operation), run);
+        return withWaitNotice('an answer', longestAnswer(operation), run);
       });
     const context = contextOf(
       request,
@@ -108,12 +108,12 @@ function requestOf(dataFolder: string, workspace: string): CommandContext['reque
 }
 
 /** Sends each request through the daemon that owns the data folder. */
-function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof patiently>[2] {
+function sendThroughOwner(dataFolder: string, workspace: string): Parameters<typeof withWaitLimit>[2] {
   return async (request, patience) => {
     const path = `/admin/workspaces/${workspace}/requests?patience=${patience}`;
     // The wait for the quota was already reported.
     const silence = patience + SILENCE;
-    const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request, patience + UNDER_WAY, silence);
+    const forwarded = await askOwner<Forwarded>(dataFolder, 'POST', path, request, patience + REQUEST_TIMEOUT, silence);
     if ('failure' in forwarded) throw refusal(forwarded);
     return { ...forwarded.answer, body: Buffer.from(forwarded.answer.body, 'base64') };
   };
@@ -162,7 +162,7 @@ export async function withOAuth<Result>(
   const { createSend, createWorkspaceClient, names } = await clientOf(config);
   const send = createSend({ http, baseUrl, apiKey: () => token, api: names.api });
   const audibleSend = (request: Parameters<typeof send>[0]) =>
-    audibly('the workspace', UNDER_WAY, () => send(request, {}));
+    withWaitNotice('the workspace', REQUEST_TIMEOUT, () => send(request, {}));
   try {
     return await work({ client: createWorkspaceClient({ ...names, send: audibleSend }), config });
   } catch (error) {
@@ -178,7 +178,7 @@ const RENEW_TOKEN = 'The OAuth token is wrong, or has ended: renew it, and give 
 
 /** Flags that every command on a workspace takes. */
 export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: string; readonly json?: boolean };
-/** Flags of a command that needs a person's OAuth token. */
+/** Flags of a workspace command that may need a person's OAuth token. */
 export type PersonFlags = WorkspaceFlags & OAuthFlags;
 
 export interface CommandRow {
@@ -193,7 +193,7 @@ export interface CommandRow {
   readonly shown?: typeof OF_WORK;
   /** Whether it sends requests that count, and so may have to wait for the quota. */
   readonly costsQuota?: boolean;
-  /** Whether the workspace does it only for people: its requests need an OAuth token, and cost no quota. */
+  /** Whether the workspace does it only for people: its requests need an OAuth token, and use no quota. */
   readonly isForPeople?: boolean;
 }
 
@@ -203,8 +203,8 @@ in use; 77 a credential was refused; 78 the configuration is wrong.`;
 
 const TOKEN_HELP = `
 The workspace does this only for people: set WORKSYNC_OAUTH_TOKEN, or WORKSYNC_OAUTH_TOKEN_FILE to a path, to the OAuth token of
-an owner or admin, for agents of any member, or name the file with --oauth-token-file. The token itself is never a flag. These
-requests go straight to the workspace and cost no quota.`;
+an owner or admin (of any member for commands on agents), or name the file with --oauth-token-file. The token itself is never a
+flag. These requests go straight to the workspace and use no quota.`;
 
 /** Adds a command to a group, with the flags, example and exit codes that all of them have. */
 export function workspaceCommand(group: Command, row: CommandRow): Command {
@@ -228,7 +228,7 @@ export function workspaceCommand(group: Command, row: CommandRow): Command {
   return help === undefined ? command : command.addHelpText('after', help as string);
 }
 
-/** A command that runs admin operations, and may send requests to the workspace. By default it costs no quota. */
+/** A command that runs admin operations, and may send requests to the workspace. By default it uses no quota. */
 interface RequestCommand<RowFlags extends WorkspaceFlags, Args extends readonly unknown[]> extends CommandRow {
   run(context: CommandContext, flags: RowFlags, ...args: Args): Promise<Output>;
 }

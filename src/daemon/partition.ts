@@ -40,7 +40,7 @@ import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import { createThrottle, type Throttle } from '../sync/quota/throttle.ts';
 import { createReconcile } from '../sync/reconcile/reconcile.ts';
 import { readLargeBy } from '../sync/worker/converter.ts';
-import type { WorkspaceContext } from '../sync/workspace-context.ts';
+import { isRecorded, type WorkspaceContext } from '../sync/workspace-context.ts';
 import { createWriteBack } from '../sync/write-back/write-back.ts';
 import { type DaemonContext, observersOf, type WorkspaceAddress } from './daemon-context.ts';
 import { activeConnections, compileConfig, openNamesByConnection, rulesOf, sourcesOf } from './sources.ts';
@@ -113,7 +113,7 @@ async function assemble(
   const http = fencedHttpClient(daemon.http, lease);
   const pauses = createPauses(clock);
   const namesByConnection = await openNamesByConnection(opened, config, connectors);
-  const parts: Omit<WorkspaceContext, 'client'> = {
+  const parts: Omit<WorkspaceContext, 'outboxClient'> = {
     ...opened,
     baseUrl: address.baseUrl,
     version: daemon.version,
@@ -135,7 +135,7 @@ async function assemble(
     },
   };
   const api = openWorkspaceApi(parts, address.apiKey, http, lease.lost, readLargeBy(converter));
-  const context: WorkspaceContext = { ...parts, client: api.outboxClient };
+  const context: WorkspaceContext = { ...parts, outboxClient: api.outboxClient };
   const stages = await openStages(daemon, context);
   const postponed = createPostponed(clock);
   const described = {
@@ -304,9 +304,4 @@ function writing(
   settingOf: (writeBack: ConnectionConfig['writeBack']) => unknown,
 ): readonly string[] {
   return connections.filter(({ writeBack }) => settingOf(writeBack)).map(({ name }) => name);
-}
-
-/** Whether the pull requests of the connection are recorded in the workspace, if the workspace has a route for records. */
-function isRecorded({ mirror }: WorkspaceConfig['connections'][number]): boolean {
-  return mirror !== 'off';
 }

@@ -19,7 +19,7 @@ import {
 } from '../sync/reconcile/context.ts';
 import { needsReviews } from '../sync/reconcile/workflow/workflow-rules.ts';
 import { type Converter, parseInWorker } from '../sync/worker/converter.ts';
-import type { ActiveConnection, WorkspaceContext } from '../sync/workspace-context.ts';
+import { type ActiveConnection, isRecorded, type WorkspaceContext } from '../sync/workspace-context.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, ProcessContext } from './daemon-context.ts';
 
@@ -114,7 +114,6 @@ function sourceOf(
   names: NameBindings | undefined,
   converter: Converter,
 ): ReconcileConnection {
-  const { mirror, writeBack } = config;
   const options = withNames(config.options, names);
   const quiet = withoutReports(names);
   const quietOptions = withNames(config.options, quiet);
@@ -122,8 +121,8 @@ function sourceOf(
     name: config.name,
     connector,
     grammar: connector.grammar,
-    writeBack: { ...writeBack, close: writeBack.close !== false },
-    records: mirror !== 'off',
+    writeBack: { ...config.writeBack, close: config.writeBack.close !== false },
+    records: isRecorded(config),
     fetchesCommits: connector.fetchesCommits?.(options) ?? false,
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),

@@ -6,7 +6,7 @@ import { asSyncError, SyncError } from '../model/errors.ts';
 import type { BrokenConfig, LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { backoff, type Cancel } from '../platform/lib/clock.ts';
-import { doAll, piecesOf, throwAll } from '../platform/lib/concurrency.ts';
+import { chunksOf, doAll, throwAll } from '../platform/lib/concurrency.ts';
 import type { WakeSignals } from '../store/store-context.ts';
 import { createWakeSignals } from '../store/store-context.ts';
 import type { ConfigSource, DaemonContext } from './daemon-context.ts';
@@ -119,7 +119,7 @@ export function createWorkspaces(daemon: DaemonContext, holder: LeaseHolder, ope
   async function followLeases(): Promise<void> {
     await reopenLost();
     const acquired = current?.workspaces.filter(isNotOpen) ?? [];
-    for (const some of piecesOf(acquired, OPENED_AT_ONCE))
+    for (const some of chunksOf(acquired, OPENED_AT_ONCE))
       await Promise.all(some.map((config) => attempt(config.name, [], () => all.open(config))));
   }
 
@@ -406,7 +406,7 @@ export function createReload(
       isStopped = true;
       isStarted = false;
       schedule(0);
-      // A read that does not answer must not keep the process from its end.
+      // A read that never completes must not prevent the process from exiting.
       await applying?.catch(() => undefined);
     },
   };

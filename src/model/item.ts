@@ -214,7 +214,7 @@ export function displayNameOf(item: Item): string | undefined {
   return item.identifier.startsWith('#') ? item.containerName && item.containerName + item.identifier : item.identifier;
 }
 
-/** A link connects an item with a task, and has the reason why it exists. */
+/** The reason why a link between an item and a task exists. */
 export interface LinkReason {
   /** Name of the rule that matched, for example `task-key`. */
   readonly rule: string;

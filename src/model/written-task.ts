@@ -197,7 +197,7 @@ function normal(name: string, value: unknown): unknown {
   return value ?? EMPTY[name] ?? null;
 }
 
-/** The last status that worksync wrote to a task, and the facts that it keeps about changes by people, also of synced fields. `known` of a task update. */
+/** `known` of a task update: the last status that worksync wrote, and facts about changes by people, also of synced fields. */
 export interface WrittenStatus extends WrittenFields {
   /** The last status that worksync wrote and saw confirmed, if nobody has changed it since. */
   readonly status?: string | undefined;
@@ -205,7 +205,7 @@ export interface WrittenStatus extends WrittenFields {
   readonly rule?: string | undefined;
   /** The status before the first move by worksync. */
   readonly previous?: string | undefined;
-  /** A person took the task out of a final status then: what was finished before, finishes nothing. Epoch milliseconds. */
+  /** When a person last took the task out of a final status: earlier finished work does not finish it again. Epoch milliseconds. */
   readonly epoch?: number | undefined;
   /** When worksync moved the task, in the last day; epoch milliseconds. */
   readonly moves?: readonly number[] | undefined;
@@ -248,7 +248,7 @@ export function afterUpdate(
   return { ...written, ...move, ...(labels.length > 0 && { labels }) };
 }
 
-/** How soon after a write a change back by others counts as a contest, milliseconds. */
+/** A reversal by others within this time after a write counts as contested, milliseconds. */
 const CONTESTED_WITHIN = 120_000;
 
 /**
@@ -281,7 +281,7 @@ export function afterObservation(
   };
 }
 
-/** Contests of one task in a day, and moves of it, after which worksync leaves it. A task that QA rejects twice moves ten times. */
+/** Contests and moves of one task in a day after which worksync stops moving it. A task that QA rejects twice moves ten times. */
 const MAX_CONTESTED = 3;
 const MAX_MOVES = 12;
 

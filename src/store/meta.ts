@@ -1,5 +1,5 @@
 import type { Insertable } from 'kysely';
-import { piecesOf } from '../platform/lib/concurrency.ts';
+import { chunksOf } from '../platform/lib/concurrency.ts';
 import type { Schema } from './schema/tables.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
@@ -81,7 +81,7 @@ export async function recordTriageStarts(
   const rows = wanted
     .flatMap((each) => startsOf(each, now))
     .filter(({ workspace, name }) => !isKnown.has(`${workspace} ${name}`));
-  for (const chunk of piecesOf(rows, ROWS_AT_ONCE)) await addMissing(query, chunk);
+  for (const chunk of chunksOf(rows, ROWS_AT_ONCE)) await addMissing(query, chunk);
 }
 
 /** A row has three parameters, and a statement may have 32 766. */

@@ -4,7 +4,7 @@ import type * as kysely from 'kysely';
 import { sql } from 'kysely';
 import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/database-schema.ts';
 import type { Database } from '../platform/database/database-types.ts';
-import { piecesOf, yieldForRequests } from '../platform/lib/concurrency.ts';
+import { chunksOf, yieldForRequests } from '../platform/lib/concurrency.ts';
 import type { Schema, Tables } from './schema/tables.ts';
 import type { CachedRows } from './unit-of-work/cached-tables.ts';
 
@@ -250,11 +250,6 @@ async function storedNumbers(query: Sql, names: readonly string[]): Promise<Read
   return new Map(rows.map(({ id, name }) => [name, id]));
 }
 
-/** Selects rows of a workspace of the outer query. */
-type RowsOfWorkspace = (
-  build: kysely.ExpressionBuilder<Schema, 'workspaces'>,
-) => readonly kysely.SelectQueryBuilder<Schema, never, object>[];
-
 /**
  * Returns those of these workspaces for which one of the subqueries finds a row, by one index lookup per workspace. The row is compared
  * as a value, because PostgreSQL would turn `exists` into a join that may read the rows of all workspaces.
@@ -262,7 +257,7 @@ type RowsOfWorkspace = (
 export async function workspacesWith(
   query: Sql,
   workspaces: readonly number[],
-  rows: RowsOfWorkspace,
+  rows: OfEach<readonly kysely.SelectQueryBuilder<Schema, never, object>[]>,
 ): Promise<readonly number[]> {
   const found = await query
     .selectFrom('workspaces')
@@ -305,7 +300,7 @@ export async function changeKeysInChunks<Key>(
   change: (query: Scope, chunk: readonly Key[]) => Promise<number>,
 ): Promise<number> {
   let total = 0;
-  for (const chunk of piecesOf([...new Set(keys)], CHUNK_SIZE)) {
+  for (const chunk of chunksOf([...new Set(keys)], CHUNK_SIZE)) {
     total += await commit((query) => change(query, chunk));
     await yieldForRequests();
   }

@@ -55,8 +55,8 @@ export interface WorkspaceContext extends StoreContext, WakeSignals {
   readonly version: string;
   readonly throttle: Throttle;
   readonly breaker: Breaker;
-  /** Sends without a slot of its own. */
-  readonly client: WorkspaceClient<SendContext>;
+  /** Sends without a slot of its own: the transaction that claimed the change has recorded one. */
+  readonly outboxClient: WorkspaceClient<SendContext>;
   readonly collector: Collector;
   /** The configured connections, as intake uses them. */
   readonly connections: readonly ActiveConnection[];
@@ -65,7 +65,7 @@ export interface WorkspaceContext extends StoreContext, WakeSignals {
   readonly sources: ReconcileConnections;
   readonly rules: Rules;
   /**
-   * How long no write about an entity is sent that the previous process was writing when it ended, milliseconds.
+   * For how long requests of the previous process may still arrive, milliseconds. Writes about the same entities wait until then.
    * Absent: its requests cannot be in flight any more.
    */
   readonly untouched?: number | undefined;
@@ -79,7 +79,12 @@ export interface WorkspaceContext extends StoreContext, WakeSignals {
   onLag(milliseconds: number): void;
 }
 
+/** Whether the pull requests of the connection are recorded in the workspace, if the workspace has a route for records. */
+export function isRecorded({ mirror }: Pick<ConnectionConfig, 'mirror'>): boolean {
+  return mirror !== 'off';
+}
+
 /** Whether any connection records its pull requests in the workspace. */
 export function recordsPullRequests({ connections }: WorkspaceConfig): boolean {
-  return connections.some(({ mirror }) => mirror !== 'off');
+  return connections.some(isRecorded);
 }

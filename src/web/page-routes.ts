@@ -3,7 +3,7 @@ import { REPLICA_PARTS, readOwnStatus, readWholeStatus, type ServedDaemon } from
 import { type Access, canAccess } from '../model/caller.ts';
 import { LANES } from '../model/change.ts';
 import type { Server } from '../platform/http/server.ts';
-import { createQueue, piecesOf, yieldToEventLoop } from '../platform/lib/concurrency.ts';
+import { chunksOf, createQueue, yieldToEventLoop } from '../platform/lib/concurrency.ts';
 import type { Labels, Meter } from '../platform/lib/telemetry.ts';
 import { callerOf } from './access/access-control.ts';
 
@@ -22,7 +22,7 @@ export function webRoutes(server: Server, daemon: ServedDaemon, read = READERS):
   async function statusTextFor(caller: Access): Promise<string> {
     const { workspaces, ...rest } = visibleTo(caller, await read.whole(daemon));
     const texts: string[] = [];
-    await inPieces(workspaces, (piece) => texts.push(scrub(JSON.stringify(piece)).slice(1, -1)));
+    await inChunks(workspaces, (chunk) => texts.push(scrub(JSON.stringify(chunk)).slice(1, -1)));
     return `${scrub(JSON.stringify(rest)).slice(0, -1)},"workspaces":[${texts.join()}]}`;
   }
 
@@ -34,8 +34,8 @@ export function webRoutes(server: Server, daemon: ServedDaemon, read = READERS):
     metrics.meter.gauge('database_bytes', status.databaseBytes);
     metrics.meter.gauge('config_fault', status.configFault ? 1 : 0);
     if (status.shared) setSharedGauges(metrics.meter, status.shared, sharing?.holder.renewedAgo());
-    await inPieces(status.workspaces, (piece) => {
-      for (const each of piece) setGauges(metrics.forWorkspace(each.name), each, status.at);
+    await inChunks(status.workspaces, (chunk) => {
+      for (const each of chunk) setGauges(metrics.forWorkspace(each.name), each, status.at);
     });
     for (const { name, code } of status.broken) setBroken(metrics.forWorkspace(name), code);
     return metrics.expose(of);
@@ -58,11 +58,11 @@ export function webRoutes(server: Server, daemon: ServedDaemon, read = READERS):
 }
 
 /** Workspaces per batch: some milliseconds. */
-const PIECE = 100;
+const CHUNK = 100;
 
-async function inPieces<Each>(all: readonly Each[], work: (piece: readonly Each[]) => void): Promise<void> {
-  for (const piece of piecesOf(all, PIECE)) {
-    work(piece);
+async function inChunks<Each>(all: readonly Each[], work: (chunk: readonly Each[]) => void): Promise<void> {
+  for (const chunk of chunksOf(all, CHUNK)) {
+    work(chunk);
     await yieldToEventLoop();
   }
 }

@@ -50,7 +50,7 @@ const SECOND = 1_000;
 const SHORTEST_WAIT = SECOND;
 const LONGEST_WAIT = 900 * SECOND;
 
-/** Pure: the body of a success as the contract has it, without what it came wrapped in. Throws `answer_malformed`. */
+/** Pure. Returns the body of a successful answer in the form of the contract, without its envelope. Throws `answer_malformed`. */
 export function readBody(route: Route, body: Uint8Array): unknown {
   if (route.response === undefined) return undefined;
   const parsed = route.response.safeParse(unwrap(route, parseBody(body)));
@@ -59,7 +59,7 @@ export function readBody(route: Route, body: Uint8Array): unknown {
   throw new SyncError('answer_malformed', `fields of the answer are missing or invalid: ${places}`);
 }
 
-/** The body of a success as the server wrote it, without what it came wrapped in; undefined if it is no JSON. */
+/** Returns the body of a successful answer as the server wrote it, without its envelope; undefined if it is no JSON. */
 function readRaw(route: Route, body: Uint8Array): unknown {
   if (body.length > LARGE) return undefined;
   try {
@@ -191,10 +191,9 @@ const ARRAYS = ['items', 'data', 'results'];
 const CURSORS = ['nextCursor', 'next_cursor', 'next', 'cursor'];
 
 /**
- * Pure: an answer as the contract has it, whatever it came wrapped in. A list may be a bare array, or stand under its name,
- * `items`, `data` or `results`; a single resource may stand under its name. A list gets `nextCursor` where there is a next
- * page, and `isLast`: whether it is the last page, null where the answer does not say so. What fits nothing is returned as it
- * is.
+ * Pure. Converts an answer to the form of the contract by removing its envelope. A list may be a bare array, or the field with its
+ * name, `items`, `data` or `results`; a single resource may be the field with its name. A list gets `nextCursor` if there is a next
+ * page, and `isLast`: whether it is the last page, null if the answer does not say so. Returns anything else unchanged.
  */
 export function unwrap({ response }: Pick<Route, 'response'>, content: unknown): unknown {
   const { object, id } = objectOf(response);
@@ -216,8 +215,8 @@ function objectOf(schema: unknown): { readonly object?: z.ZodObject; readonly id
 function unwrapList(name: string, content: unknown): unknown {
   if (Array.isArray(content)) return { [name]: content, isLast: null };
   if (!isObject(content)) return content;
-  const held = [name, ...ARRAYS].find((field) => Array.isArray(content[field]));
-  return held === undefined ? content : { ...content, [name]: content[held], ...pageOf(content) };
+  const field = [name, ...ARRAYS].find((each) => Array.isArray(content[each]));
+  return field === undefined ? content : { ...content, [name]: content[field], ...pageOf(content) };
 }
 
 /** Where the list goes on. A next page that cannot be requested leaves the list incomplete. */
@@ -244,9 +243,9 @@ function cursorOf(next: unknown): string | undefined {
 function unwrapResource(id: string, content: unknown): unknown {
   if (!isObject(content)) return content;
   const name = id.charAt(0).toLowerCase() + id.slice(1);
-  const held = content[name];
+  const nested = content[name];
   const isBare = [`${name}Id`, 'identifier'].some((identity) => Object.hasOwn(content, identity));
-  return isObject(held) && !isBare ? held : content;
+  return isObject(nested) && !isBare ? nested : content;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

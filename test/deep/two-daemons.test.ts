@@ -93,7 +93,7 @@ const issues = upTo(ISSUES);
 const acceptedUntil = (moment: number) => uses.map(({ accepted }) => accepted.filter((at) => at <= moment).length);
 
 describe('two daemons with a database each on one workspace', () => {
-  it('double nothing and share the quota by the refusals alone', async () => {
+  it('create no duplicates, and share the quota by reacting to 429', async () => {
     await start({ triage: [{ create: 'bug' }] });
     for (let task = 1; task <= TASKS; task++) await first().people.createBug({ body: { title: `Task ${task}` } }, {});
     await start();

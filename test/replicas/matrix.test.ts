@@ -66,7 +66,7 @@ describe.skipIf(!CAN_MOUNT)('three replicas over a database on a small disk', ()
   );
 });
 
-it('sends at most one request too late where a process stands still between its last look and the write', async () => {
+it('sends at most one late request if a process is suspended between its lease check and the write', async () => {
   const cluster = await startCluster({ ample: 9, specified: 0, preload: { 0: ['stop-before-write.ts'] } });
   try {
     const load = createLoad(cluster, { senders: 3, mostSpecified: 0 });

@@ -129,7 +129,7 @@ describe('a backfill', () => {
     expect(await records()).toEqual(numbers(12));
   });
 
-  it('stays paused where somebody paused it while its units were listed', async () => {
+  it('stays paused if it was paused while its units were listed', async () => {
     const forge = createForge({ app: pulls(3, THEN) });
     await open(forge);
     forge.onAsk = () => world.ask('backfill-pause', { connection: 'forge' });

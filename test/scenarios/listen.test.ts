@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createListener, describeHeard } from '../../src/cli/deliveries/deliveries.ts';
+import { createListener, describeEvent } from '../../src/cli/deliveries/deliveries.ts';
 import { askOwner } from '../../src/cli/owner.ts';
 import { createWorld, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
@@ -22,20 +22,20 @@ describe('listen', () => {
     await deliver(1);
     await world.settled();
     const listener = listen();
-    expect(await listener.look()).toEqual([]);
+    expect(await listener.poll()).toEqual([]);
     expect(await deliver(2)).toBe(202);
     await world.settled();
-    const heard = await listener.look();
-    expect(heard).toMatchObject([{ kind: 'delivery', workspace: 'test', connection: 'github', state: 'applied' }]);
-    expect(heard.map(describeHeard)[0]).toMatch(
+    const events = await listener.poll();
+    expect(events).toMatchObject([{ kind: 'delivery', workspace: 'test', connection: 'github', state: 'applied' }]);
+    expect(events.map(describeEvent)[0]).toMatch(
       /^\S+Z {2}applied {2}test\/github webhook pull_request {2}acme\/app#2 Number 2 {2}delivery \d+ \(delivery-2\)$/,
     );
-    expect(await listener.look()).toEqual([]);
+    expect(await listener.poll()).toEqual([]);
 
     const withOwn = listen({ own: true });
-    await withOwn.look();
+    await withOwn.poll();
     await deliver(3);
     await world.settled();
-    expect((await withOwn.look()).length).toBeGreaterThan(1);
+    expect((await withOwn.poll()).length).toBeGreaterThan(1);
   });
 });

@@ -193,7 +193,7 @@ describe('a comment', () => {
     expect((await world.partition().status()).verdict).toBe('ok');
   });
 
-  it('is looked for no earlier by the next process, where the one that sent it was killed meanwhile', async () => {
+  it('is searched no earlier by the successor of a killed process', async () => {
     await open({ comment: true });
     tracker.unanswered = 1;
     await say(number);

@@ -4,7 +4,7 @@ export type Event = Readonly<
     | Sent
     /** A request reaches the server, which may be much later than it was sent, or never. */
     | ({ what: 'arrived'; server: string; path: string } & Omit<Sent, 'what' | 'replica' | 'url'>)
-    /** The server has acted; whether anybody hears of it is another matter. */
+    /** The server has acted; the answer may be lost. */
     | { what: 'answered'; id: number; status: number; body: string }
     /** The answer as the sender saw it; 0 if none came. */
     | { what: 'heard'; id: number; status: number }

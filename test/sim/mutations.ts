@@ -204,7 +204,7 @@ function splitOf(callee: string, work: string): string | undefined {
   return database && `(${work})(${database}${apart === undefined ? '.query' : ''})`;
 }
 
-/** Lets somebody change what is no more as it was read, or what belongs to another. */
+/** Removes a check before a change: a fence, `isTrusted`, or the condition under which a row is updated or deleted. */
 function withoutFence(callee: string, rows: string | undefined, given: string): string | undefined {
   if (/(?:^|\.)fence(?:Of)?\??\.?$/.test(callee)) return 'undefined';
   if (/(?:^|\.)isTrusted$/.test(callee)) return 'true';

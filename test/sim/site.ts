@@ -330,7 +330,7 @@ export async function openSite(plan: Plan, templates: Templates) {
     await sql`pragma locking_mode = exclusive`.execute(query);
   }
 
-  /** Lets time pass for as long as the work takes. Whoever calls it is the only one who lets time pass. */
+  /** Lets time pass for as long as the work takes. Only one caller may advance the time. */
   async function during(work: Promise<unknown>): Promise<void> {
     let isOver = false;
     const end = work.finally(() => {

@@ -21,7 +21,7 @@ export async function refusedRequests(
 }
 
 /** Reasons of codes that are not in the registry of errors. */
-const REASONS: Readonly<Record<string, string>> = {
+const REASONS_BY_CODE: Readonly<Record<string, string>> = {
   not_found:
     'No workspace or connection has this address: webhooks go to /webhooks/<workspace>/<connection>, with names as "worksync status" prints them.',
   workspace_unavailable: 'The workspace is configured and did not open; the sender was asked to repeat the request.',
@@ -51,7 +51,7 @@ const REASON_OF_WORKSPACE =
 /** Pure. Returns the reason of a refusal, for people. */
 function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | 'status' | 'path'>): string {
   if (status === 401 && WORKSPACE_WEBHOOK.test(path)) return REASON_OF_WORKSPACE;
-  return REASONS[code] ?? hintOf(code) ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
+  return REASONS_BY_CODE[code] ?? hintOf(code) ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
 }
 
 export const refusedSchema = z.strictObject({ limit: countSchema });

@@ -14,7 +14,7 @@ import {
 import type { Scope } from '../../store/workspace-scope.ts';
 import { isSilent } from '../../sync/intake/hook-watch.ts';
 import { webhookUrlOf } from '../../sync/intake/webhook-routes.ts';
-import type { ActiveConnection } from '../../sync/workspace-context.ts';
+import { type ActiveConnection, isRecorded } from '../../sync/workspace-context.ts';
 import { connectionNamed } from '../named.ts';
 import {
   ANSWER_MS,
@@ -237,7 +237,7 @@ export async function backfillProgress(partition: OpenWorkspace, connection: str
   const [status] = await readBackfills(store.query, connection);
   if (!status) return null;
   const { pending, changes } = await countBackfilled(store.query);
-  const mirrors = config.connections.some(({ name, mirror }) => name === connection && mirror !== 'off');
+  const mirrors = config.connections.some((each) => each.name === connection && isRecorded(each));
   // One request for each item that is mirrored; those that are known already cost none.
   const toCome = status.total === null ? null : Math.max(0, status.total - status.items) * (mirrors ? 1 : 0);
   const requests = toCome === null ? null : toCome + changes;
@@ -250,8 +250,8 @@ export async function backfillProgress(partition: OpenWorkspace, connection: str
     pending,
     changes,
     /**
-     * Requests that are still to come as far as can be said, when the last of them can go beside live work as it is at present, and why
-     * it will not go faster. Null while the number of items is unknown.
+     * An estimate: the remaining requests, when the last one is sent beside the present live work, and what limits the speed. Null
+     * while the number of items is unknown.
      */
     forecast,
   };
@@ -263,7 +263,7 @@ function stateOf({ finishedAt, isPaused }: BackfillStatus, left: number): Backfi
   return left > 0 ? 'sending' : 'done';
 }
 
-/** @param key holds in the answer whether there was such a backfill */
+/** @param key the field of the answer that is true if a backfill was found */
 function steering<Key extends string>(
   key: Key,
   steer: (transaction: Scope, connection: string) => Promise<boolean>,

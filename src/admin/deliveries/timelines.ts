@@ -279,11 +279,11 @@ async function describeContent(query: Scope, { delivery, read, rows }: ReadFacts
   const keys = keysIn(read);
   const shown = keys.slice(0, SHOWN_ITEMS);
   const known = await nameItems(query, shown);
-  const said = new Map(read.items.map((item) => [item.key, nameOfItem(item)]));
-  const held = new Map(rows.map((row) => [row.key, row]));
+  const named = new Map(read.items.map((item) => [item.key, nameOfItem(item)]));
+  const stored = new Map(rows.map((row) => [row.key, row]));
   const items = shown.map((key) => ({
-    ...(known.get(key) ?? said.get(key) ?? unnamed(key)),
-    decision: decisionOn(delivery, held.get(key)),
+    ...(known.get(key) ?? named.get(key) ?? unnamed(key)),
+    decision: decisionOn(delivery, stored.get(key)),
     isFetched: read.references.includes(key),
   }));
   return { outcome: 'items', items, count: keys.length, decoded: decodedOf(read.items) };

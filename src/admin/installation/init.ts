@@ -310,7 +310,7 @@ export function refuseWrongName(flag: string, given: string): void {
   if (reason !== undefined) throw new SyncError('usage', `${flag} ${given}: ${reason}`);
 }
 
-/** The repository of the example that works as it is. */
+/** The example's repository, which works unchanged. */
 export const SAMPLE_REPOSITORY = 'octokit/webhooks.js';
 /** Separates the values of a workspace file. */
 const BETWEEN_VALUES = /[\s"'`,[\]{}]+/;

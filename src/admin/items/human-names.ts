@@ -64,7 +64,7 @@ export async function findItems(query: Scope, target: string, { links }: Pick<Ru
   return isAddress ? itemsAtUrl(query, target) : itemsByDisplayName(query, target);
 }
 
-/** Items of one task that an answer is about: a template may name a task in every item, and nobody reads more. */
+/** The largest number of items in an answer about one task, because a template may name a task in every item. */
 export const MOST_ABOUT = 200;
 
 /** The items that name more than worksync reads; the first `MOST_ABOUT` of them. */
@@ -77,22 +77,22 @@ export async function itemsAbout(query: Scope, { taskId, key }: Pick<FoundTask, 
   return itemsOfTask(query, { taskId, names: [key, nameOf.taskId(taskId)], most: MOST_ABOUT });
 }
 
-/** Names that are looked through for one that was meant. */
-const LOOKED_THROUGH = 200;
+/** The largest number of names that are searched for a similar one. */
+const MOST_SEARCHED = 200;
 
-/** Cut by hand: a pattern would look at each run of digits from each of its places. */
+/** Uses no regular expression, because one would retry at each digit of a run. */
 function withoutNumber(name: string): string {
   let end = name.length;
   while (end > 0 && '0123456789'.includes(name[end - 1] as string)) end--;
   return name.slice(0, end);
 }
 
-/** The error for a name that leads to nothing; suggests the nearest one. */
+/** Returns the error for an unknown name, with the nearest one as a suggestion. */
 export async function noSuchItem(query: Scope, target: string): Promise<SyncError> {
   // `acme/app#99` → `acme/app#`: what people mistype most is the number, and one index range has the others.
   const start = withoutNumber(target);
-  const names = await namesWithPrefix(query, start === '' ? target : start, LOOKED_THROUGH);
-  const others = names.length > 0 ? names : await namesWithPrefix(query, target.slice(0, 3), LOOKED_THROUGH);
+  const names = await namesWithPrefix(query, start === '' ? target : start, MOST_SEARCHED);
+  const others = names.length > 0 ? names : await namesWithPrefix(query, target.slice(0, 3), MOST_SEARCHED);
   return new SyncError('not_found', `worksync knows no item and no task ${target}${didYouMean(target, others)}`, {
     hint: 'Give its address, its key, or what people call it, such as acme/app#7 or ENG-12.',
   });

@@ -133,7 +133,7 @@ function shared(partitions: readonly OpenWorkspace[]): Finding[] {
   }));
 }
 
-/** Describes each thing that has the key of an earlier one, with the last of those. */
+/** Returns a finding for each element whose key an earlier element has. `describe` also receives the last such element. */
 function repeated<Each extends { readonly key: string | undefined }>(
   all: readonly Each[],
   describe: (each: Each, other: Each) => Finding,

@@ -4,7 +4,7 @@ import { PROTOCOL, SCHEMA } from '../../model/build.ts';
 import { asSyncError, type SyncError } from '../../model/errors.ts';
 import type { ServerClocks } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { piecesOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
+import { chunksOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import type { Health } from '../../platform/observe/health.ts';
 import type { Metrics } from '../../platform/observe/metrics.ts';
@@ -51,7 +51,7 @@ const OWN_STATUS = '/replica/status';
 const OWN_LIST = '/replica/list';
 const OWN_LEASES = '/replica/leases';
 
-/** The part of this process that each of these routes answers. */
+/** The handlers of the routes by which replicas read each other's state. */
 export const REPLICA_PARTS: Readonly<Record<string, (daemon: ServedDaemon) => Promise<unknown>>> = {
   [OWN_STATUS]: readOwnStatus,
   [OWN_LIST]: readOwnList,
@@ -218,7 +218,7 @@ async function readOpen<Entry>(
     }
   }
 
-  for (const some of piecesOf(workspaces.partitions(), AT_A_TIME)) {
+  for (const some of chunksOf(workspaces.partitions(), AT_A_TIME)) {
     await take(some).catch(async () => {
       for (const each of some)
         await take([each]).catch((error: unknown) => broken.push(brokenOf(each.name, asSyncError(error))));
@@ -268,7 +268,7 @@ function ownShared({ holder }: Sharing, now: number): SharedStatus {
     sameConfig: config === own?.config,
     holds: isOwn ? holder.owned() : null,
   }));
-  return { replicas, causes: [...unheld(holder.unowned(), now), ...differing(replicas)] };
+  return { replicas, causes: [...unownedCauses(holder.unowned(), now), ...differing(replicas)] };
 }
 
 /** Adds the answers of the other replicas about themselves. */
@@ -312,7 +312,7 @@ function causeOf(cause: Omit<Cause, keyof typeof ABOUT | 'verdict'> & Partial<Ca
 
 const ABOUT = { command: 'worksync status', seenAt: null, since: null } as const;
 
-function unheld(all: readonly OwnershipAge[], now: number): Cause[] {
+function unownedCauses(all: readonly OwnershipAge[], now: number): Cause[] {
   if (all.length === 0) return [];
   const names = joinNames(all.map(({ workspace }) => workspace));
   return [

@@ -16,7 +16,7 @@ import { appendAnswer } from '../../store/workspace/workspace-reads.ts';
 import { json, type Scope } from '../../store/workspace-scope.ts';
 import { formsOf, strongTag, type TaskFields, updateBody, updateFormOf } from '../../sync/outbox/task-update-body.ts';
 import type { Rules } from '../../sync/reconcile/context.ts';
-import type { KnownLink } from '../../sync/reconcile/evaluate-links.ts';
+import { type KnownLink, urlOfLink } from '../../sync/reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../../sync/reconcile/explain.ts';
 import { releaseTaskField, releaseTaskStatus } from '../../sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../../sync/reconcile/workflow/explain-task.ts';
@@ -210,11 +210,7 @@ async function findLink(query: Scope, { taskId, link }: Removal, rules: Rules): 
   const byId = rows.find((row) => row.remote_id === link);
   if (byId) return byId;
   const items = new Set(await findItems(query, link, rules));
-  return rows.find((row) => items.has(row.item_key ?? '') || urlOf(row) === link);
-}
-
-function urlOf(row: EntityRow): string | undefined {
-  return json<KnownLink>(row.known ?? row.desired)?.url;
+  return rows.find((row) => items.has(row.item_key ?? '') || urlOfLink(row) === link);
 }
 
 /** Stores that a person removed a link, or does not want it. It is not added again while the text still names the task. */

@@ -2,10 +2,11 @@ import type { AuditEntry } from '../../admin/access/audit.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { findDaemon } from '../../store/installation/daemon-file.ts';
 import { type AddCommands, daemonCommand, likeOption, print, say, sinceOf, wholeNumber } from '../command.ts';
 import { askInstallation, askOwner, placeOf, whoRuns } from '../owner.ts';
-import { at, plural, printable, table } from '../words.ts';
+import { at, plural, table } from '../words.ts';
 import { operationCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 export const addLogin: AddCommands = (program) => {

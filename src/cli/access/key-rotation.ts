@@ -169,9 +169,9 @@ export async function storingSecret<Created>(
 export type KeyFile = ReturnType<typeof keyFile>;
 
 /**
- * A file with one API key, mode 0600, replaced in one step: who reads it sees the old secret or the new one. Beside it
- * stands `<file>.new` from before a key is created until its secret is in place, so that a repeated call knows what
- * an interrupted one left. Throws `usage` where the file cannot be written, or holds something that is no key.
+ * A file with one API key, mode 0600, replaced in one step, so that a reader sees either the old secret or the new one.
+ * `<file>.new` exists from before a key is created until its secret is in place, so that a repeated call can detect an interrupted
+ * one. Throws `usage` if the file cannot be written, or contains something that is no key.
  */
 export function keyFile(path: string) {
   refuseOther(path);
@@ -200,7 +200,7 @@ export function keyFile(path: string) {
 
 const MAX_BYTES = 65_536;
 
-/** The line's end is written last. */
+/** A complete secret ends with a line break, because that is written last. */
 function isWhole(secret: string): boolean {
   return secret.endsWith('\n');
 }

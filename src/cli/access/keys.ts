@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { printable } from '../../platform/lib/text.ts';
 import type { Answered, Routes } from '../../workspace-api/contract.ts';
 import { type AddCommands, durationOption, print, readDuration, type Setting, say, sessionOf } from '../command.ts';
 import { addShorthands, type Shorthand } from '../shorthand.ts';
-import { printable, table } from '../words.ts';
+import { table } from '../words.ts';
 import { type PersonFlags, withOAuth, workspaceCommand } from '../workspace-command.ts';
 import { createKey, type KeyFile, keyFile, type RotationEvent, rotateKey, SHORTEST_QUIET } from './key-rotation.ts';
 

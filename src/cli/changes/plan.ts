@@ -3,8 +3,9 @@ import { describeLabEnd, laterCondition } from '../../admin/labels.ts';
 import type { EffectOfRules, LabReport, LabSample } from '../../admin/workspace/lab.ts';
 import { asSyncError, SyncError } from '../../model/errors.ts';
 import { counted } from '../../platform/lib/quantities.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { type AddCommands, PARTIAL, wholeNumber } from '../command.ts';
-import { lastSent, plural, printable, span } from '../words.ts';
+import { lastSent, plural, span } from '../words.ts';
 import { type CommandContext, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 const NAMED = 5;

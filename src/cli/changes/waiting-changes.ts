@@ -2,8 +2,9 @@ import type { ListedChange, NamedHeldChanges, ShownChange } from '../../admin/ch
 import { CHANGE_STATES, type ChangeState, HELD_CLASSES, type HeldClass } from '../../model/change.ts';
 import { SyncError } from '../../model/errors.ts';
 import { asTyped } from '../../platform/lib/own-program.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { type AddCommands, eachOf, wholeNumber } from '../command.ts';
-import { plural, printable, span } from '../words.ts';
+import { plural, span } from '../words.ts';
 import { operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 const NAMED =

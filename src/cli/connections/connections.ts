@@ -2,8 +2,9 @@ import type { BackfillProgress, ConnectionHooks } from '../../admin/connections/
 import type { Partition } from '../../daemon/partition.ts';
 import { SyncError } from '../../model/errors.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { type AddCommands, FAILED, OF_HOOKS, type Output, PARTIAL, print, say, sinceOf } from '../command.ts';
-import { plural, printable, safeOutput, span } from '../words.ts';
+import { plural, safeOutput, span } from '../words.ts';
 import { type CommandContext, operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 const REBIND_HELP = `

@@ -5,10 +5,11 @@ import type { Status } from '../../admin/status/status.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../../model/delivery.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
+import { printable } from '../../platform/lib/text.ts';
 import {
   type AddCommands,
+  collect,
   daemonCommand,
-  gather,
   OF_QUESTIONS,
   type Output,
   oneOf,
@@ -17,8 +18,8 @@ import {
   show,
   wholeNumber,
 } from '../command.ts';
-import { askInstallation, askOwner, keepLooking, placeOf } from '../owner.ts';
-import { at, brief, plural, printable, table } from '../words.ts';
+import { askInstallation, askOwner, placeOf, pollEvery } from '../owner.ts';
+import { at, brief, plural, table } from '../words.ts';
 import {
   type CommandContext,
   operationCommand,
@@ -311,7 +312,7 @@ Example: worksync listen --workspace team`;
 export const addListen: AddCommands = (program) => {
   daemonCommand(program, 'listen')
     .description('print deliveries and refused requests as they come, until a signal ends the command')
-    .option('--workspace <name>', 'of this workspace only; may be repeated', gather)
+    .option('--workspace <name>', 'of this workspace only; may be repeated', collect)
     .option('--own', "also the workspace's answers to worksync, and its webhooks")
     .option('--json', 'print JSON: one object in a line')
     .addHelpText('after', LISTEN_HELP)
@@ -320,10 +321,10 @@ export const addListen: AddCommands = (program) => {
       const listener = createListener({ workspaces: workspace, own }, (method, path, asked) =>
         askOwner(data, method, path, asked),
       );
-      await listener.look();
+      await listener.poll();
       say('Listening. Ctrl-C ends.');
-      await keepLooking(POLL_EVERY, async () => {
-        for (const heard of await listener.look()) print(json ? JSON.stringify(heard) : describeHeard(heard));
+      await pollEvery(POLL_EVERY, async () => {
+        for (const event of await listener.poll()) print(json ? JSON.stringify(event) : describeEvent(event));
       });
     });
 };
@@ -331,7 +332,7 @@ export const addListen: AddCommands = (program) => {
 type Delivery = Answered<'deliveries'>['deliveries'][number];
 
 /** The events since the last poll, the oldest first. */
-export type Heard =
+export type ListenEvent =
   | ({ readonly kind: 'delivery'; readonly workspace: string } & Delivery)
   | ({ readonly kind: 'refused' } & Refused)
   | { readonly kind: 'more'; readonly workspace: string };
@@ -349,53 +350,53 @@ export function createListener({ workspaces, own }: Wanted, ask: Ask) {
   const seen = new Map<string, ReadonlyMap<number, Delivery['state']>>();
   let refusals: ReadonlyMap<string, number> | undefined;
 
-  async function lookAtDeliveries(workspace: string): Promise<Heard[]> {
+  async function readDeliveries(workspace: string): Promise<ListenEvent[]> {
     const path = `/admin/workspaces/${encodeURIComponent(workspace)}/questions/deliveries`;
     const { deliveries } = await ask<Answered<'deliveries'>>('POST', path, { limit: PAGE, own });
     const before = seen.get(workspace);
     seen.set(workspace, new Map(deliveries.map(({ id, state }) => [id, state])));
     if (!before) return [];
     const newest = Math.max(0, ...before.keys());
-    const isNews = ({ id, state }: Delivery) => (id > newest ? true : before.has(id) && before.get(id) !== state);
-    const found = deliveries.filter(isNews);
+    const isNewOrChanged = ({ id, state }: Delivery) => id > newest || (before.has(id) && before.get(id) !== state);
+    const found = deliveries.filter(isNewOrChanged);
     const areMore = found.length === PAGE;
     const events = found.toReversed().map((each) => ({ kind: 'delivery' as const, workspace, ...each }));
     return [...(areMore ? [{ kind: 'more' as const, workspace }] : []), ...events];
   }
 
-  async function lookAtRefused(): Promise<Heard[]> {
+  async function readRefused(): Promise<ListenEvent[]> {
     const refused = await ask<readonly Refused[]>('POST', '/admin/refused', { limit: PAGE });
     const before = refusals;
-    refusals = new Map(refused.map((each) => [likeness(each), each.count]));
+    refusals = new Map(refused.map((each) => [refusalKey(each), each.count]));
     if (!before) return [];
     return refused
       .filter(({ workspace }) => workspaces === undefined || (workspace !== null && workspaces.includes(workspace)))
-      .filter((each) => (before.get(likeness(each)) ?? 0) < each.count)
+      .filter((each) => (before.get(refusalKey(each)) ?? 0) < each.count)
       .toReversed()
       .map((each) => ({ kind: 'refused', ...each }));
   }
 
   return {
-    async look(): Promise<readonly Heard[]> {
+    async poll(): Promise<readonly ListenEvent[]> {
       const named = workspaces ?? (await ask<Status>('GET', '/status.json')).workspaces.map(({ name }) => name);
-      const heard: Heard[] = [];
-      for (const workspace of named) heard.push(...(await lookAtDeliveries(workspace)));
-      return [...heard, ...(await lookAtRefused())];
+      const events: ListenEvent[] = [];
+      for (const workspace of named) events.push(...(await readDeliveries(workspace)));
+      return [...events, ...(await readRefused())];
     },
   };
 }
 
 /** Returns the key under which refused requests are one with a count. */
-function likeness({ method, path, status, code, address, firstAt }: Refused): string {
+function refusalKey({ method, path, status, code, address, firstAt }: Refused): string {
   return JSON.stringify([method, path, status, code, address, firstAt]);
 }
 
 /** One line, and one more for the reason of a refusal. */
-export function describeHeard(heard: Heard): string {
-  if (heard.kind === 'refused') return describeRefused(heard, false);
-  if (heard.kind === 'more')
-    return printable(`${heard.workspace}: more came than is shown; "worksync deliveries" lists them`);
-  const { id, workspace, receivedAt, connection, source, event, state, reason, items, key } = heard;
+export function describeEvent(listened: ListenEvent): string {
+  if (listened.kind === 'refused') return describeRefused(listened, false);
+  if (listened.kind === 'more')
+    return printable(`${listened.workspace}: more came than is shown; "worksync deliveries" lists them`);
+  const { id, workspace, receivedAt, connection, source, event, state, reason, items, key } = listened;
   return [
     new Date(receivedAt).toISOString(),
     reason === null ? state : `${state}: ${reason}`,

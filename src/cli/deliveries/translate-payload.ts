@@ -9,7 +9,7 @@ import { type JsonSchema, schemaOf } from '../../platform/config/generated-files
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { diskFiles } from '../../platform/lib/regular-files.ts';
-import { printable } from '../words.ts';
+import { printable } from '../../platform/lib/text.ts';
 
 const STANDARD_INPUT = 0;
 /** Vendors send at most 25 MiB. */

@@ -1,5 +1,5 @@
-import { type AddCommands, gather, oneOf, print, say } from '../command.ts';
-import { printable } from '../words.ts';
+import { printable } from '../../platform/lib/text.ts';
+import { type AddCommands, collect, oneOf, print, say } from '../command.ts';
 import type { Given } from './translate-payload.ts';
 
 const HELP = `
@@ -27,7 +27,7 @@ export const addTranslate: AddCommands = (program, { scrubber, exit }) => {
       'webhook',
     )
     .option('--host <host>', "host that sent it (default: the vendor's public one)")
-    .option('--with <option>', "switches on one of the connection's options, such as issues; may be repeated", gather)
+    .option('--with <option>', "switches on one of the connection's options, such as issues; may be repeated", collect)
     .option('--json', 'print one JSON object per file')
     .addHelpText('after', HELP)
     .exitOverride()

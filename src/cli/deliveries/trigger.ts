@@ -1,10 +1,11 @@
 import type { SampleDelivery, Tried } from '../../admin/deliveries/sample-delivery.ts';
 import type { Translation } from '../../connectors/connector.ts';
 import { asTyped } from '../../platform/lib/own-program.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { type AddCommands, FAILED, type Output, sessionOf, show } from '../command.ts';
 import { webhookAddressOf } from '../owner.ts';
 import type { Session } from '../session.ts';
-import { printable, table } from '../words.ts';
+import { table } from '../words.ts';
 import {
   type CommandContext,
   chooseWorkspace,

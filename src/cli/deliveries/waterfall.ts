@@ -1,6 +1,7 @@
 import type { Answered } from '../../admin/admin-operations.ts';
 import { TIMELINE_PHASE_LABELS } from '../../admin/labels.ts';
-import { brief, printable } from '../words.ts';
+import { printable } from '../../platform/lib/text.ts';
+import { brief } from '../words.ts';
 
 type Timeline = Answered<'delivery'>['courses'][number];
 type Phase = Timeline['phases'][number];

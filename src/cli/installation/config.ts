@@ -5,8 +5,9 @@ import { CODES, SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { PROGRAM } from '../../platform/lib/own-program.ts';
 import { diskFiles } from '../../platform/lib/regular-files.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { type AddCommands, print, say, sessionOf, withDaemonOptions } from '../command.ts';
-import { printable, table } from '../words.ts';
+import { table } from '../words.ts';
 
 type ShowFlags = Flags & { readonly workspace?: string; readonly json?: boolean };
 

@@ -9,11 +9,12 @@ import {
   serviceDatabase,
 } from '../../platform/config/daemon-options.ts';
 import { systemClock } from '../../platform/lib/clock.ts';
+import { printable } from '../../platform/lib/text.ts';
 import type { CopyProgress } from '../../store/copy/copy-store.ts';
 import type { RestorePlan, WorkspaceRows } from '../../store/restore/restore.ts';
 import { type AddCommands, daemonCommand, print, type Setting, say, sessionOf } from '../command.ts';
 import { askOwnerOr, placeOf, whoRuns } from '../owner.ts';
-import { plural, printable } from '../words.ts';
+import { plural } from '../words.ts';
 
 /** Milliseconds that the deletion of a large workspace may take. */
 const LONGEST_FORGET = 600_000;
@@ -238,13 +239,13 @@ function configuredStore(): string {
   throw new SyncError('usage', 'the place to copy to is missing', { hint });
 }
 
-/** Returns the password in an address, because no message may contain it. */
+/** Returns each form of the password in an address, because the scrubber must replace all of them. */
 function passwordOf(text: string): readonly string[] {
   const password = URL.parse(text)?.password ?? '';
   return password === '' ? [] : [password, decodeURIComponent(password)];
 }
 
-/** Milliseconds without output that people accept. */
+/** Milliseconds between two progress reports. */
 const REPORT_EVERY = 5_000;
 
 function progressReporter(): (progress: CopyProgress) => void {

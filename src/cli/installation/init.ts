@@ -7,8 +7,8 @@ import { sleep, systemClock } from '../../platform/lib/clock.ts';
 import { shellWord } from '../../platform/lib/own-program.ts';
 import {
   type AddCommands,
+  collect,
   durationOption,
-  gather,
   likeOption,
   print,
   refusingUnknown,
@@ -65,12 +65,12 @@ export const addInit: AddCommands = (program, setting) => {
     .option(
       '--set <placeholder=value>',
       'value for a placeholder of the example or of a file to deploy; may be repeated',
-      gather,
+      collect,
     )
     .option(
       '--with <template>',
       'also write a file to deploy: compose, kubernetes, systemd, github-actions, gitlab-ci, …; may be repeated',
-      gather,
+      collect,
     )
     .option('--folder <folder>', 'where to write', '.')
     .option('--force', 'overwrite files that are there already; .env is only added to')
@@ -355,7 +355,7 @@ interface MadeApp {
   readonly installUrl: string;
 }
 
-/** Throws `usage` and `conflict` before anything is created, `not_received` if nobody confirmed in time, and GitHub's refusals. */
+/** Throws `usage` and `conflict` before anything is created, `not_answering` if no confirmation arrived in time, and GitHub's refusals. */
 export async function makeApp(
   flags: Omit<AppFlags, 'host' | 'json'>,
   site: Site,
@@ -405,7 +405,7 @@ function describeApp({ variables }: MadeApp): string {
   return ['# For .env: files that only you may read', ...lines].join('\n');
 }
 
-/** Secrets that a vendor tells once. */
+/** Secrets that a vendor shows once. */
 interface AppSecrets {
   readonly id: string;
   readonly privateKey: string;
@@ -414,7 +414,7 @@ interface AppSecrets {
 
 const NAMES = { id: 'github-app.id', privateKey: 'github-app.pem', webhookSecret: 'github-app.webhook-secret' };
 
-/** Throws `conflict` where a file is there already: before anything is made that could not be stored. */
+/** Throws `conflict` if a file exists already. Called before the App is created, because its secrets could not be stored. */
 function refusePresentFiles(folder: string): void {
   const present = Object.values(NAMES)
     .map((name) => join(folder, name))

@@ -1,9 +1,9 @@
 import type { OnceResult } from '../../admin/installation/once.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { PROGRAM } from '../../platform/lib/own-program.ts';
+import { printable } from '../../platform/lib/text.ts';
 import {
   type AddCommands,
-  audibly,
   OF_WORK,
   PARTIAL,
   type PatienceFlags,
@@ -12,9 +12,10 @@ import {
   sessionOf,
   withDaemonOptions,
   withPatience,
+  withWaitNotice,
 } from '../command.ts';
 import type { Session } from '../session.ts';
-import { plural, printable } from '../words.ts';
+import { plural } from '../words.ts';
 
 /** `worksync run`, and `worksync` alone. */
 export const addRun: AddCommands = (program, setting) => {
@@ -88,7 +89,7 @@ async function onceAlone(session: Session, patience: number): Promise<readonly O
     for (const partition of composition.workspaces.partitions()) partition.startUnscheduled();
     const poll = () =>
       Promise.all(composition.workspaces.partitions().map((each) => pollOnce(each, parts.clock, patience)));
-    return await audibly('polls, and for free quota', patience, poll);
+    return await withWaitNotice('polls, and for free quota', patience, poll);
   } finally {
     await composition.close();
   }

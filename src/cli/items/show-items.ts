@@ -3,9 +3,10 @@ import { taskArgument } from '../../model/task.ts';
 import { nextWords, reasonWords } from '../../model/workflow.ts';
 import { asTyped } from '../../platform/lib/own-program.ts';
 import { counted } from '../../platform/lib/quantities.ts';
+import { printable } from '../../platform/lib/text.ts';
 import type { AddCommands } from '../command.ts';
 import { describeTimeline } from '../deliveries/waterfall.ts';
-import { at, printable, table } from '../words.ts';
+import { at, table } from '../words.ts';
 import { operationCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 /** `worksync items`: a pull request or work item with everything that happened to it. */

@@ -1,8 +1,9 @@
 import { Option } from 'commander';
 import type { QuotaByCaller, QuotaReport, Used } from '../../admin/quota/quota.ts';
 import { LANES } from '../../model/change.ts';
+import { printable } from '../../platform/lib/text.ts';
 import type { AddCommands } from '../command.ts';
-import { percent, plural, printable, span, table } from '../words.ts';
+import { percent, plural, span, table } from '../words.ts';
 import { requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 /**

@@ -7,12 +7,12 @@ import { configFiles, type EnvFile } from '../../platform/config/config-files.ts
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import type { BrokenConfig } from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { findDaemon } from '../../store/installation/daemon-file.ts';
-import { type AddCommands, audibly, FAILED, OF_HOOKS, print, sessionOf, withDaemonOptions } from '../command.ts';
+import { type AddCommands, FAILED, OF_HOOKS, print, sessionOf, withDaemonOptions, withWaitNotice } from '../command.ts';
 import { askOwner, askStatus, hasOwner } from '../owner.ts';
 import { exitOf } from '../report-error.ts';
 import type { Session } from '../session.ts';
-import { printable } from '../words.ts';
 
 /** Milliseconds that the workspace and the providers may take to answer a check. */
 const PATIENCE = 180_000;
@@ -154,7 +154,7 @@ export async function checkHere(session: Session): Promise<{ found: readonly Fin
   try {
     const ground = { clock: parts.clock, version, installation, serverClocks };
     const ask = () => checkWhole({ partitions: workspaces.partitions(), wrong: workspaces.broken(), ...ground });
-    return { found: await audibly('the workspace and the providers', PATIENCE, ask) };
+    return { found: await withWaitNotice('the workspace and the providers', PATIENCE, ask) };
   } finally {
     await composition.close();
   }

@@ -9,10 +9,11 @@ import { commandEnvironment } from '../../platform/config/config-files.ts';
 import { daemonOptions, environment, type Flags } from '../../platform/config/daemon-options.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
 import { asTyped, ofWorkspace } from '../../platform/lib/own-program.ts';
+import { printable } from '../../platform/lib/text.ts';
 import type { BackfillStatus } from '../../store/connections/backfills.ts';
 import { type AddCommands, daemonCommand, print, say } from '../command.ts';
-import { askStatus, keepLooking } from '../owner.ts';
-import { lastSent, percent, plural, printable, safeOutput, span, table } from '../words.ts';
+import { askStatus, pollEvery } from '../owner.ts';
+import { lastSent, percent, plural, safeOutput, span, table } from '../words.ts';
 import { describeRound } from '../workspace/sweep.ts';
 
 const HELP = `
@@ -281,7 +282,7 @@ async function watchStatus(read: () => Promise<Status>, json: boolean): Promise<
   const redraw = (status: Status) =>
     void process.stdout.write(`${REDRAW}${safeOutput(asTyped(describeStatus(status)))}\n`);
   const show = json ? asJson : process.stdout.isTTY ? redraw : append();
-  return keepLooking(POLL_EVERY, async () => show(await read()));
+  return pollEvery(POLL_EVERY, async () => show(await read()));
 }
 
 function append() {

@@ -5,10 +5,10 @@ import { asSyncError, CODES } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import { didYouMean } from '../../platform/lib/text.ts';
-import { type AddCommands, daemonCommand, durationOption, gather, PARTIAL, print, say } from '../command.ts';
+import { didYouMean, printable } from '../../platform/lib/text.ts';
+import { type AddCommands, collect, daemonCommand, durationOption, PARTIAL, print, say } from '../command.ts';
 import { askStatus, placeOf } from '../owner.ts';
-import { printable, span } from '../words.ts';
+import { span } from '../words.ts';
 
 const POLL_EVERY = 1_000;
 /** Default of the longest wait, milliseconds: enough for a start with a full inbox. */
@@ -36,7 +36,7 @@ export const addWait: AddCommands = (program, { exit }) => {
   daemonCommand(program, 'wait')
     .description('wait until everything is synced, or until a condition is met')
     .option('--for <condition>', `${CONDITIONS.join(', ')}; may be repeated (default: synced)`, readCondition)
-    .option('--workspace <name>', 'for synced: only this workspace; may be repeated', gather)
+    .option('--workspace <name>', 'for synced: only this workspace; may be repeated', collect)
     .addOption(durationOption('--timeout <duration>', 'how long to wait at most', LONGEST_WAIT))
     .option('--json', 'print one JSON object: outcome, and what is left')
     .addHelpText('after', HELP)

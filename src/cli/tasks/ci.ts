@@ -11,11 +11,11 @@ import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { diskFiles } from '../../platform/lib/regular-files.ts';
 import { noSteps, silentMeter } from '../../platform/lib/telemetry.ts';
-import { withoutEnd } from '../../platform/lib/text.ts';
+import { printable, withoutEnd } from '../../platform/lib/text.ts';
 import { type Failure, REFUSED } from '../../web/admin-answers.ts';
-import { type AddCommands, audibly, oneOf, print, printAsIs, say, wholeNumber } from '../command.ts';
+import { type AddCommands, oneOf, print, printAsIs, say, wholeNumber, withWaitNotice } from '../command.ts';
 import { refusal } from '../owner.ts';
-import { plural, printable, table } from '../words.ts';
+import { plural, table } from '../words.ts';
 
 interface Flags {
   readonly url?: string;
@@ -150,7 +150,7 @@ async function ask(
   const query = new URLSearchParams(targets.map((target) => ['target', target]));
   if (provider !== undefined) query.set('provider', provider);
   const address = `${url}/ci/pull-request?${query.toString()}`;
-  const { status, body } = await audibly('the daemon', ANSWER, () =>
+  const { status, body } = await withWaitNotice('the daemon', ANSWER, () =>
     questionOf({ url: address, token, proxies }),
   ).catch((thrown: unknown) => {
     const error = asSyncError(thrown);

@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import { SyncError } from '../../model/errors.ts';
 import { ownProxies } from '../../platform/config/daemon-options.ts';
 import { noSteps, silentMeter } from '../../platform/lib/telemetry.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../../workspace-api/contract.ts';
 import { type AddCommands, eachOf, oneOf } from '../command.ts';
 import { addShorthands, type Shorthand } from '../shorthand.ts';
 import { jsonOf, readBytes, withText } from '../text-input.ts';
-import { printable } from '../words.ts';
 import { runOnWorkspace, type WorkspaceFlags, workspaceCommand } from '../workspace-command.ts';
 
 type Document = Answered<Routes['getDocument']>;

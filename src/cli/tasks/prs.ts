@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { GIT_PROVIDER_NAMES } from '../../model/git-providers.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { PROVIDERS, PULL_REQUEST_STATES } from '../../workspace-api/contract/field-values.ts';
 import type { Answered, Routes } from '../../workspace-api/contract.ts';
-import { type AddCommands, eachOf, gather, oneOf } from '../command.ts';
+import { type AddCommands, collect, eachOf, oneOf } from '../command.ts';
 import { addShorthands, type Shorthand } from '../shorthand.ts';
 import { withText } from '../text-input.ts';
-import { printable } from '../words.ts';
 
 type PullRequest = Answered<Routes['updatePullRequest']>;
 
@@ -26,9 +26,9 @@ function withFields(command: Command): Command {
     .option('--state <state>', 'open, closed, merged or declined', oneOf(PULL_REQUEST_STATES))
     .option('--draft', 'a draft')
     .option('--no-draft', 'ready for review')
-    .option('--reviewer <name>', 'a reviewer (Bitbucket: account UUID); may be repeated', gather)
-    .option('--label <label>', 'a label; may be repeated', gather)
-    .option('--assignee <name>', 'an assignee; may be repeated', gather);
+    .option('--reviewer <name>', 'a reviewer (Bitbucket: account UUID); may be repeated', collect)
+    .option('--label <label>', 'a label; may be repeated', collect)
+    .option('--assignee <name>', 'an assignee; may be repeated', collect);
 }
 
 const ROWS: readonly Shorthand[] = [

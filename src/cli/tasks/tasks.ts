@@ -3,12 +3,13 @@ import { SyncError } from '../../model/errors.ts';
 import { taskName } from '../../model/task.ts';
 import { SPECIFIED_STATUSES, serverStatus } from '../../model/task-status.ts';
 import { SYNC_FIELD_NAMES, type SyncField } from '../../model/written-task.ts';
+import { printable } from '../../platform/lib/text.ts';
 import { PRIORITIES, TASK_KINDS } from '../../workspace-api/contract/field-values.ts';
-import { type AddCommands, eachOf, gather, type Output, oneOf } from '../command.ts';
+import { type AddCommands, collect, eachOf, type Output, oneOf } from '../command.ts';
 import { describeExplained, taskHead } from '../items/show-items.ts';
 import { addShorthands, getTask, type Shorthand, type Task, taskIdOf } from '../shorthand.ts';
 import { withText } from '../text-input.ts';
-import { printable, table } from '../words.ts';
+import { table } from '../words.ts';
 import { type CommandContext, operationCommand, requestCommand, type WorkspaceFlags } from '../workspace-command.ts';
 
 const ROWS: readonly Shorthand[] = [
@@ -22,7 +23,7 @@ const ROWS: readonly Shorthand[] = [
         .option(
           '--status <status>',
           `only this status: ${SPECIFIED_STATUSES.join(', ')}, a name of workspace.statuses, or a word of the server; may be repeated`,
-          gather,
+          collect,
         )
         .option('--kind <kind>', 'bug or idea; may be repeated', eachOf(TASK_KINDS))
         .option('--team <id>', 'only tasks of this team')
@@ -65,9 +66,9 @@ function creation(kind: 'bug' | 'idea'): Shorthand {
         .option('--source <name>', 'where it comes from (default: api)')
         .option('--reporter <id>', 'the user who reports it (default: the user of the API key)')
         .option('--reported-at <time>', 'RFC 3339 with offset (default: now)')
-        .option('--team <id>', 'a team; may be repeated', gather)
-        .option('--assignee <id>', 'a user; may be repeated', gather)
-        .option('--label <label>', 'a label; may be repeated', gather),
+        .option('--team <id>', 'a team; may be repeated', collect)
+        .option('--assignee <id>', 'a user; may be repeated', collect)
+        .option('--label <label>', 'a label; may be repeated', collect),
     fields: {
       descriptionFile: 'description',
       reporter: 'reporterUserId',

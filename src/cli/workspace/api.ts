@@ -5,7 +5,7 @@ import { type InputSchema, inputSchema } from '../../workspace-api/contract/open
 import { parametersOf, problemsOf } from '../../workspace-api/contract/route.ts';
 import { ROUTES, type Route, type RouteName } from '../../workspace-api/contract.ts';
 import { type KeyFile, keyFile, storingSecret } from '../access/key-rotation.ts';
-import { gather, type Setting } from '../command.ts';
+import { collect, type Setting } from '../command.ts';
 import { askQuestions } from '../installation/init-questions.ts';
 import { type Fields, send } from '../shorthand.ts';
 import { jsonOf } from '../text-input.ts';
@@ -35,7 +35,7 @@ function addOperation(group: Command, name: RouteName, setting: Setting): void {
   const help = () => `\n${method} ${path}${describe('Query', query)}${describe('Body', body)}`;
   const example = () => `api ${name}${ids.map((id) => ` ${id.toUpperCase()}`).join('')}${flagsOf(route)}`;
   const command = workspaceCommand(group, { usage, description, example, help, isForPeople });
-  if (query) command.option('--query <name=value>', 'a parameter of the query; may be repeated', gather);
+  if (query) command.option('--query <name=value>', 'a parameter of the query; may be repeated', collect);
   if (body) command.option('--body <json>', 'the body: JSON, @<file>, or @- for standard input');
   if (asks) command.option('--yes', 'do it; without it the command asks on a terminal, and does nothing elsewhere');
   if (secrets.length > 0)

@@ -1,9 +1,10 @@
 import type { SweepProgress } from '../../admin/workspace/sweep.ts';
 import type { Finding } from '../../model/foreign-edits.ts';
 import { sleep } from '../../platform/lib/clock.ts';
+import { printable } from '../../platform/lib/text.ts';
 import type { SweepReport } from '../../store/workspace/workspace-sweeps.ts';
 import { type AddCommands, type Output, PARTIAL, say } from '../command.ts';
-import { plural, printable, span } from '../words.ts';
+import { plural, span } from '../words.ts';
 import { type CommandContext, requestCommand } from '../workspace-command.ts';
 
 /** Milliseconds between two polls of the progress, and between two reports. */

@@ -127,13 +127,11 @@ function versionOf(file: string, files: Files): string {
 }
 
 /**
- * `.env`: variables in a file beside the configuration folder, where `worksync init` writes it. They serve `${NAME}` in
- * configuration files and `WORKSYNC_*`, and nothing else: the file never becomes a part of the process's environment. The
- * environment comes before the file. `ci`, `healthcheck` and commands with `--url` do not read it, because they run in checkouts
- * that strangers write.
+ * The `.env` file that was read, and how its variables are used. It is beside the configuration folder, where `worksync init`
+ * writes it. Its variables serve `${NAME}` in configuration files and `WORKSYNC_*`, and nothing else: the file never becomes a part
+ * of the process's environment, which comes before the file. `ci`, `healthcheck` and commands with `--url` do not read it, because
+ * they run in checkouts that strangers write.
  */
-
-/** A file that was read. */
 export interface EnvFile {
   readonly path: string;
   /** The variables that it sets, without those that the environment sets too. */
@@ -158,7 +156,7 @@ const LARGEST = 65_536;
 
 /** Variables of Node, npm and every connection of the process, which belong to its own environment. */
 const REFUSED = /^(?:NODE_|npm_|(?:HTTPS?|NO|ALL)_PROXY$|SSL_CERT_(?:FILE|DIR)$)/i;
-/** Variables that determine the place of the configuration, and so of this file. */
+/** Variables that determine the place of the configuration, and so of `.env`. */
 const OF_CONFIG: readonly string[] = ['WORKSYNC_CONFIG', CONFIG_TEXT];
 
 /**

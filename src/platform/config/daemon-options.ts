@@ -356,7 +356,7 @@ export interface Proxies {
 /**
  * Reads `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, in lower case first, as curl and undici do. Returns undefined if none is set.
  *
- * @param env the real environment of the process: a file in the working folder must not choose who sees all requests
+ * @param env the real environment of the process: a file in the working folder must not select the proxy, which sees all requests
  */
 export function proxiesOf(env: Environment): Proxies | undefined {
   const httpProxy = addressIn(env, 'HTTP_PROXY');

@@ -8,8 +8,6 @@ import { groupCount } from '../lib/pattern.ts';
 import { counted } from '../lib/quantities.ts';
 import { globs, LONGEST_GLOB, oneOrMore, pattern, since } from './values.ts';
 
-/** The keys of `rules.workflow`, and `workspace.statuses`. */
-
 const MOST_RULES = 64;
 const LONGEST_LABEL = 255;
 
@@ -230,8 +228,6 @@ export function checkRuleStatuses({
     issues.push({ code: 'invalid_value', values: known, path, input: set.status });
   }
 }
-
-/** The keys of `rules` and `users`. */
 
 const PLACES = ['branch', 'title', 'description', 'commit'] as const;
 const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;

@@ -97,7 +97,7 @@ const FLAG = '--oauth-token-file';
 export function oauthToken(env: Environment, file: string | undefined): string {
   const found = createVariables(file === undefined ? env : { [`${VARIABLE}_FILE`]: file }).get(VARIABLE);
   if (found && 'value' in found) return found.value;
-  const whose = 'the OAuth token of a workspace owner or admin, for agents of any member.';
+  const whose = 'the OAuth token of a workspace owner or admin (of any member for commands on agents).';
   if (file !== undefined) {
     const problem = found?.problem.replace(`${VARIABLE}_FILE`, FLAG) ?? `${FLAG} names no file`;
     throw new SyncError('secret_missing', problem, { hint: `Name a file that holds ${whose}` });

@@ -370,7 +370,7 @@ async function applyAll(transaction: Kysely<unknown>, options: MigrateOptions): 
     ...(schema && { migrationTableSchema: schema }),
   }).migrateToLatest();
   if (error) throw error;
-  if (options.readableSince !== undefined) await tellReadable(transaction, options.readableSince);
+  if (options.readableSince !== undefined) await writeReadableSince(transaction, options.readableSince);
 }
 
 async function appliedMigrations(names: Kysely<Names>, { hasTable }: MigrateOptions): Promise<readonly string[]> {
@@ -384,7 +384,7 @@ async function readableSince(names: Kysely<Names>, { hasTable }: MigrateOptions)
   return (await names.selectFrom(READABLE).select('migration').executeTakeFirst())?.migration;
 }
 
-async function tellReadable(transaction: Kysely<unknown>, migration: string): Promise<void> {
+async function writeReadableSince(transaction: Kysely<unknown>, migration: string): Promise<void> {
   await transaction.schema
     .createTable(READABLE)
     .ifNotExists()

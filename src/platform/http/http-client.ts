@@ -375,8 +375,6 @@ function joined(headers: Readonly<Record<string, string | string[] | undefined>>
   return result;
 }
 
-/** The meaning of methods and statuses in HTTP (RFC 9110). */
-
 /** Whether a request with this method changes nothing (RFC 9110, section 9.2.1), of those that are used here. */
 export function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD';

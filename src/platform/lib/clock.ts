@@ -130,7 +130,7 @@ function randomPool(): (length: number) => Buffer {
   const size = 4_096;
   let pool: Buffer = Buffer.alloc(0);
   return (length) => {
-    if (length > FEW) return randomBytes(length);
+    if (length > LONGEST_POOLED) return randomBytes(length);
     if (pool.length < length) pool = randomBytes(size);
     const taken = pool.subarray(0, length);
     pool = pool.subarray(length);
@@ -144,7 +144,7 @@ function randomBytes(length: number): Buffer {
 }
 
 /** The length of an id, bytes. Secrets are longer, and never come from the pool. */
-const FEW = 16;
+const LONGEST_POOLED = 16;
 
 /** Exponential back-off with full jitter: uniform in (0, min(cap, base · 2^attempt)], milliseconds. */
 export function backoff(random: Random, attempt: number, base = 1_000, cap = 300_000): number {

@@ -50,8 +50,8 @@ export function createAdaptiveBatchSize(
 /** Bytes that take the main thread some milliseconds: another thread handles anything larger. */
 export const LARGE = 1024 * 1024;
 
-/** Cuts a list into pieces of at most `most` elements, in order. */
-export function* piecesOf<Each>(all: readonly Each[], most: number): Generator<readonly Each[]> {
+/** Cuts a list into chunks of at most `most` elements, in order. */
+export function* chunksOf<Each>(all: readonly Each[], most: number): Generator<readonly Each[]> {
   for (let at = 0; at < all.length; at += most) yield all.slice(at, at + most);
 }
 

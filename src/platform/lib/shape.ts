@@ -20,9 +20,7 @@ export function keep(value: unknown, shape: Shape): unknown {
   return kept;
 }
 
-/** The functions below read values that another program wrote in its own way. They never throw. */
-
-/** Returns an id as text, because servers also send numbers; undefined if there is none. */
+/** Returns an id as text, because servers also send numbers; undefined if there is none. Never throws. */
 export function idText(value: unknown): string | undefined {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value);
   return typeof value === 'string' && value !== '' ? value : undefined;
@@ -31,14 +29,14 @@ export function idText(value: unknown): string | undefined {
 /** Numbers from this one on are milliseconds; smaller ones are seconds. */
 const LEAST_MILLISECONDS = 100_000_000_000;
 
-/** Returns a time as text; null if there is none. A number is an epoch time in seconds or milliseconds. */
+/** Returns a time as text; null if there is none. A number is an epoch time in seconds or milliseconds. Never throws. */
 export function timeText(value: unknown): string | null {
   if (typeof value !== 'number') return typeof value === 'string' ? value : null;
   const time = new Date(value < LEAST_MILLISECONDS ? value * 1_000 : value);
   return Number.isNaN(time.getTime()) ? null : time.toISOString();
 }
 
-/** Returns the texts of a list. An object counts by its name; elements without a name are dropped. */
+/** Returns the texts of a list. An object counts by its name; elements without a name are dropped. Never throws. */
 export function namesIn(value: unknown): string[] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((element: unknown) => {
@@ -51,7 +49,7 @@ export function namesIn(value: unknown): string[] {
 
 /**
  * Returns the object with only those elements of its list that can be identified. It counts the dropped ones in `unreadable`,
- * because an incomplete list does not prove that anything is absent.
+ * because an incomplete list does not prove that anything is absent. Never throws.
  *
  * @param identity fields that every element must have
  */

@@ -10,6 +10,11 @@ export function withoutEnd(text: string, signs: string): string {
   return text.slice(0, end);
 }
 
+/** Replaces control characters, escape sequences and characters that reorder text by U+FFFD, so that the text is safe in a terminal. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd');
+}
+
 /** Escapes a text for a pattern that finds exactly it. (`RegExp.escape` needs Node 24.) */
 export function escapePattern(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');

@@ -4,6 +4,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { Cancel, Clock } from '../lib/clock.ts';
 import { asTyped } from '../lib/own-program.ts';
 import type { LogFields, Logger } from '../lib/telemetry.ts';
+import { printable } from '../lib/text.ts';
 import type { Scrubber } from './scrubber.ts';
 
 interface LoggerOptions {
@@ -96,7 +97,7 @@ function prettyLine(line: string): string {
   const name = String(level) as keyof typeof COLOURS;
   const head = `${String(time).slice(11, 23)} ${coloured(COLOURS[name] ?? 'gray', name.toUpperCase().padEnd(5))}`;
   const failure = (error ?? err) as Fields | string | undefined;
-  const parts = [`${head} ${harmless(String(msg))}`, ...pairsOf(fields), ...messageOf(failure)];
+  const parts = [`${head} ${printable(String(msg))}`, ...pairsOf(fields), ...messageOf(failure)];
   return `${parts.join('  ')}${remedyOf(failure)}\n`;
 }
 
@@ -106,18 +107,18 @@ function coloured(colour: (typeof COLOURS)[keyof typeof COLOURS], text: string):
 }
 
 function pairsOf(fields: Fields): string[] {
-  return Object.entries(fields).map(([name, value]) => `${harmless(name)}=${plain(value)}`);
+  return Object.entries(fields).map(([name, value]) => `${printable(name)}=${plain(value)}`);
 }
 
 function plain(value: unknown): string {
   const isWord = typeof value === 'string' && /^[\w./:#@+-]+$/.test(value);
-  return isWord ? value : harmless(JSON.stringify(value) ?? 'undefined');
+  return isWord ? value : printable(JSON.stringify(value) ?? 'undefined');
 }
 
 function messageOf(error: Fields | string | undefined): string[] {
   if (error === undefined) return [];
   if (typeof error !== 'object') return [plain(error)];
-  return [harmless(`${String(error['code'] ?? error['name'])}: ${String(error['message'])}`)];
+  return [printable(`${String(error['code'] ?? error['name'])}: ${String(error['message'])}`)];
 }
 
 function remedyOf(error: Fields | string | undefined): string {
@@ -125,12 +126,8 @@ function remedyOf(error: Fields | string | undefined): string {
   const below = [error['hint'], error['stack']].filter((text) => typeof text === 'string');
   return below
     .flatMap((text) => text.split('\n'))
-    .map((text) => `\n             ${harmless(asTyped(text.trim()))}`)
+    .map((text) => `\n             ${printable(asTyped(text.trim()))}`)
     .join('');
-}
-
-function harmless(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd');
 }
 
 /** Milliseconds after which the same line is logged again, with the number of its repeats: longer each time. */

@@ -240,6 +240,10 @@ async function keepFact(service: Service, write: Write, owner: Owner, key: Held,
     .execute();
 }
 
+/**
+ * Options of functions that change a service's database from another process, also while the service runs. Each change is one short
+ * transaction of SQLite. It applies at once, because the service reads such rows when they are used.
+ */
 interface BesideOptions {
   /** The service's database; a service must have been started on it once. */
   readonly file: string;
@@ -267,9 +271,6 @@ interface MintedToken {
 }
 
 /**
- * Changes a service's database from another process, also while the service runs. Each change is one short transaction of SQLite,
- * and the service reads such rows when they are used, so it applies at once.
- *
  * Mints an OAuth token (W18). An unknown user becomes a member with this role. Throws `not_found` without a database or
  * workspace, `usage` if the workspace must be named.
  *

@@ -134,8 +134,8 @@ const CLAIM_EVENTS: Readonly<Record<ClaimEvent, Readonly<Partial<Record<SessionS
   expire: { active: 'stale', awaiting_input: 'stale' },
 };
 
-/** Whether a lease runs in this state: it has a claim, if one was made. */
-function isHeld(state: SessionState): boolean {
+/** Whether a claimed session in this state has a running lease. */
+function hasLease(state: SessionState): boolean {
   return state === 'active' || state === 'awaiting_input';
 }
 
@@ -147,7 +147,7 @@ function invalidTransition(from: SessionState, what: string): ApiError {
   return new ApiError('invalid_transition', `a session that is ${from} cannot ${what}`);
 }
 
-/** Writes the state and what follows from it. The way there has been checked. */
+/** Writes the state and the columns derived from it. The caller has checked the transition. */
 async function moveSession(
   write: Write,
   row: SessionRow,
@@ -186,7 +186,7 @@ async function endClaim(write: Write, claim: ClaimRow, state: Ended, now: number
 /** How long a claim holds without a heartbeat of its harness, milliseconds (W63). */
 const LEASE = 60_000;
 
-/** The database knows a claim as live until somebody looks; see `settleLeases`. */
+/** Ends overdue claims. A claim stays active in the database until `settleLeases` calls this. */
 async function expireClaims(write: Write, workspaceId: string, now: number): Promise<void> {
   for (const { claim_id, session_id, state, expires_at } of await overdue(write, workspaceId, now).execute()) {
     const ended = new Date(expires_at).toISOString();
@@ -204,9 +204,9 @@ async function expireClaims(write: Write, workspaceId: string, now: number): Pro
 }
 
 /**
- * Ends the claims whose lease is over, by the service's clock, and marks their sessions stale. Called before claims or
- * sessions are looked at, so that nobody sees a lease that has ended; there is no timer. One look by an index, and a
- * commit of its own only where a lease is over: a refusal that follows does not take it back.
+ * Ends the claims whose lease is over, by the service's clock, and marks their sessions stale. Called before each read of claims
+ * or sessions, because no timer ends leases. Takes one index lookup. Expired leases end in a commit of their own, which a later
+ * refusal does not roll back.
  */
 async function settleLeases(service: Service, workspaceId: string): Promise<void> {
   const now = service.clock.now();
@@ -234,8 +234,8 @@ async function renewClaims(write: Write, harnessId: string, now: number): Promis
 }
 
 /**
- * The work that is queued for an agent, and its state; its claims, which are leases that the heartbeat of a harness renews; and the
- * reports of the agent about it (W62, W63). A report changes no state; the claim does.
+ * Handlers of sessions: the work that is queued for an agent, its claims, which are leases that the heartbeat of a harness renews,
+ * and the agent's reports (W62, W63). A report does not change the state of its session.
  */
 export const sessionHandlers = {
   listSessions,
@@ -312,7 +312,7 @@ async function updateSession(service: Service, { workspaceId, ids, caller, body 
     refuseTransition(row.state, body.state);
     const [claim] = await findLiveClaims(write, [row.session_id]);
     const moved = await moveSession(write, row, body.state, now);
-    if (claim === undefined || isHeld(body.state)) return sessionOf(moved, claim);
+    if (claim === undefined || hasLease(body.state)) return sessionOf(moved, claim);
     await endClaim(write, claim, 'released', now);
     return sessionOf(moved);
   });

@@ -215,9 +215,9 @@ interface SecretKeyDeps {
 }
 
 /**
- * The box for stored secrets, with the key that is given, that the file holds, or that is made now. The database knows
- * a digest of the key: where something is encrypted, another key is refused instead of making it unreadable.
- * Throws `secret_key_missing` and `secret_key_wrong`; nothing is changed then.
+ * Opens the box for stored secrets with the given key, the key of the file, or a new one. The database stores a digest of the
+ * key. If it contains encrypted values, another key is refused, because it could not decrypt them. Throws `secret_key_missing`
+ * and `secret_key_wrong`, and changes nothing then.
  */
 export async function openSecretBox(deps: SecretKeyDeps): Promise<SecretBox> {
   const { file, given, database, random } = deps;

@@ -143,7 +143,7 @@ export function createWebhookDelivery(service: Service, http: HttpClient): Stage
   let stopping = false;
   let running: Promise<void> | undefined;
 
-  const look = async () => {
+  const serveDue = async () => {
     cancel();
     const now = clock.now();
     const waiting = (await dueTimes(service)).filter(({ webhook_id }) => !busy.has(webhook_id));
@@ -181,7 +181,7 @@ export function createWebhookDelivery(service: Service, http: HttpClient): Stage
   const run = async () => {
     while (!stopping) {
       try {
-        await look();
+        await serveDue();
       } catch (error) {
         logger.error({ err: error }, 'the outbox of webhooks could not be read');
         wakeAfter(AFTER_FAULT);
@@ -204,7 +204,7 @@ export function createWebhookDelivery(service: Service, http: HttpClient): Stage
   };
 }
 
-/** For each subscription that something waits for, when the first of it is due; the earliest first. */
+/** Returns the subscriptions with pending deliveries and their earliest due times, in the order of these times. */
 function dueTimes({ database }: Service) {
   return database.query
     .selectFrom('webhook_deliveries')

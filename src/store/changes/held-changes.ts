@@ -1,6 +1,6 @@
 import { BURST, type Effect, type HeldClass } from '../../model/change.ts';
 import { SyncError } from '../../model/errors.ts';
-import { piecesOf } from '../../platform/lib/concurrency.ts';
+import { chunksOf } from '../../platform/lib/concurrency.ts';
 import { readMeta, writeMeta } from '../meta.ts';
 import { type Counts, readCounts, sumOf } from '../status/counts.ts';
 import { flushRows } from '../unit-of-work/unit-of-work.ts';
@@ -112,7 +112,7 @@ export async function releaseHeld(
 /** Throws `not_found` if one of these entities has no held change. */
 async function assertHeld({ query }: Pick<Store, 'query'>, entities: readonly string[]): Promise<void> {
   const held = new Set<string>();
-  for (const some of piecesOf(entities, CHUNK_SIZE)) {
+  for (const some of chunksOf(entities, CHUNK_SIZE)) {
     const named = query.selectFrom('outbox').select('entity').where('state', '=', 'held').where('entity', 'in', some);
     for (const { entity } of await named.execute()) held.add(entity);
   }
@@ -160,7 +160,7 @@ export async function passLive(
   late: readonly Pick<UndecidedChange, 'entity'>[],
 ): Promise<void> {
   const update = async (rows: typeof changes, set: { readonly guard: 'live' } | { readonly lane: 'backfill' }) => {
-    for (const some of piecesOf(rows, CHUNK_SIZE)) {
+    for (const some of chunksOf(rows, CHUNK_SIZE)) {
       const names = some.map(({ entity }) => entity);
       await query.updateTable('outbox').set(set).where('entity', 'in', names).execute();
     }
@@ -171,7 +171,7 @@ export async function passLive(
 
 /** Has the guard decide on exempt changes that still wait. */
 export async function endExemption(query: Scope, names: readonly string[]): Promise<void> {
-  for (const some of piecesOf(names, CHUNK_SIZE))
+  for (const some of chunksOf(names, CHUNK_SIZE))
     await query
       .updateTable('outbox')
       .set({ guard: null })

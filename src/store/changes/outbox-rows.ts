@@ -1,6 +1,6 @@
 import type { Selectable, Updateable } from 'kysely';
 import type { ChangeState, Effect } from '../../model/change.ts';
-import { piecesOf } from '../../platform/lib/concurrency.ts';
+import { chunksOf } from '../../platform/lib/concurrency.ts';
 import type { Tables } from '../schema/tables.ts';
 import { readCounts, sumOf } from '../status/counts.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
@@ -219,7 +219,7 @@ export async function countBackfilled(query: Scope): Promise<{ pending: number; 
 
 /** Makes changes due now and confirmed, at the request of a person. Changes that the guard holds become pending. */
 export async function expedite(query: Scope, entities: readonly string[]): Promise<void> {
-  for (const some of piecesOf(entities, CHUNK_SIZE)) {
+  for (const some of chunksOf(entities, CHUNK_SIZE)) {
     await query
       .updateTable('outbox')
       .set(({ ref }) => ({ state: 'pending', guard: 'confirmed', due: ref('since'), error: null }))

@@ -8,8 +8,8 @@ import { ALL_TABLES, type Schema } from '../schema/tables.ts';
 import { changedRows, type Sql } from '../workspace-scope.ts';
 
 /**
- * The tables that are not copied as tables: facts are copied as a whole (`copy-store.ts`), leases are those of processes of one
- * database, none of which runs now, and triggers derive the counts.
+ * Tables whose rows are not copied. `beginCopy` copies the facts of the installation as a whole, leases and replicas belong to
+ * processes that have ended, and triggers derive the counts.
  */
 const LEFT = ['installation', 'replicas', 'leases', 'counts'] as const satisfies readonly (keyof Schema)[];
 
@@ -42,16 +42,16 @@ function keyOfRow({ key }: CopiedTable, row: StoredRow): RowKey {
   return key.map((column) => row[column] as string | number);
 }
 
-/** Limits of one portion: some tens of milliseconds, and little memory. */
+/** Limits of one chunk: some tens of milliseconds, and little memory. */
 const MOST_ROWS = 250;
 const MOST_BYTES = 8 * 1024 * 1024;
 
-/** Reads the rows of a table by portions, in the order of its key, which both databases sort alike. */
-async function* portionsOf(query: Sql, table: CopiedTable, from?: RowKey): AsyncGenerator<readonly StoredRow[]> {
+/** Reads the rows of a table by chunks, in the order of its key, which both databases sort alike. */
+async function* readChunks(query: Sql, table: CopiedTable, from?: RowKey): AsyncGenerator<readonly StoredRow[]> {
   const columns = await columnsOf(query, table);
   let after = from;
   for (;;) {
-    const rows = await readPortion(query, table, columns, after);
+    const rows = await readChunk(query, table, columns, after);
     const last = rows.at(-1);
     if (last === undefined) return;
     yield rows;
@@ -59,7 +59,7 @@ async function* portionsOf(query: Sql, table: CopiedTable, from?: RowKey): Async
   }
 }
 
-async function readPortion(
+async function readChunk(
   query: Sql,
   table: CopiedTable,
   columns: readonly string[],
@@ -227,7 +227,7 @@ async function copyTable(
   let marker = begun;
   let copied = 0;
   const after = marker.last?.table === table.name ? marker.last.key : undefined;
-  for await (const rows of portionsOf(source.query, table, after)) {
+  for await (const rows of readChunks(source.query, table, after)) {
     const key = keyOfRow(table, rows.at(-1) as StoredRow);
     const next: CopyMarker = { from: marker.from, last: { table: table.name, key } };
     const before = marker;
@@ -364,10 +364,9 @@ async function digestOf(
 ): Promise<RowDigest> {
   const all = createHash('sha256');
   let rows = 0;
-  for await (const portion of portionsOf(query, table)) {
-    for (const row of portion)
-      all.update(`${JSON.stringify(Object.entries(carry(row)).sort(byName).map(canonical))}\n`);
-    rows += portion.length;
+  for await (const chunk of readChunks(query, table)) {
+    for (const row of chunk) all.update(`${JSON.stringify(Object.entries(carry(row)).sort(byName).map(canonical))}\n`);
+    rows += chunk.length;
   }
   return { rows, sha256: all.digest('hex') };
 }
@@ -395,7 +394,7 @@ async function digestOfRest(query: Sql): Promise<RowDigest> {
 
 /**
  * The progress of a copy, stored in the target from before the first row until all rows are compared; no daemon uses the database
- * until then. Each portion of rows moves it in the same commit, so that a killed copy continues after the last stored row.
+ * until then. Each chunk of rows moves it in the same commit, so that a killed copy continues after the last stored row.
  */
 interface CopyMarker {
   /** Id of the installation whose rows these are. */

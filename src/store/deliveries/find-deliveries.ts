@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
-import { piecesOf } from '../../platform/lib/concurrency.ts';
+import { chunksOf } from '../../platform/lib/concurrency.ts';
 import { CHUNK_SIZE, changedRows, changeKeysInChunks, type Scope, type Store } from '../workspace-scope.ts';
 import { REPLAYED } from './inbox.ts';
 
@@ -33,7 +33,7 @@ export type ListedDelivery = Awaited<ReturnType<typeof deliveriesByKey>>[number]
 export async function deliveriesByIds(query: Scope, ids: readonly number[]): Promise<ListedDelivery[]> {
   const newestFirst = query.selectFrom('inbox').select(COLUMNS).orderBy('id', 'desc');
   const found: ListedDelivery[] = [];
-  for (const some of piecesOf(
+  for (const some of chunksOf(
     [...new Set(ids)].sort((a, b) => b - a),
     CHUNK_SIZE,
   ))

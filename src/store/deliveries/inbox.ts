@@ -1,7 +1,7 @@
 import { sql, type Updateable } from 'kysely';
 import { compress, compressSync, uncompressSync } from 'lz4-napi';
 import type { Delivery, DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
-import { LARGE, piecesOf } from '../../platform/lib/concurrency.ts';
+import { chunksOf, LARGE } from '../../platform/lib/concurrency.ts';
 import type { Tables } from '../schema/tables.ts';
 import {
   changedRows,
@@ -368,7 +368,7 @@ export async function countQuarantined(query: Scope, ids?: readonly number[]): P
   const inQuarantine = query.selectFrom('inbox').where('state', '=', 'quarantined');
   if (ids === undefined) return countRows(inQuarantine);
   let count = 0;
-  for (const some of piecesOf(ids, 500)) count += await countRows(inQuarantine.where('id', 'in', some));
+  for (const some of chunksOf(ids, 500)) count += await countRows(inQuarantine.where('id', 'in', some));
   return count;
 }
 

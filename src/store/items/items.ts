@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { dialectOf, textIn } from '../../platform/database/database-schema.ts';
-import { piecesOf } from '../../platform/lib/concurrency.ts';
+import { chunksOf } from '../../platform/lib/concurrency.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
 import { countRows, type NewRow, type Scope } from '../workspace-scope.ts';
@@ -17,7 +17,7 @@ const KEYS_AT_ONCE = 500;
 export async function itemVersions(query: Scope, keys: readonly ItemKey[]): Promise<Map<ItemKey, ItemVersion>> {
   const columns = query.selectFrom('items').select(['key', 'provider_time', 'hash', 'unverified']);
   const versions = new Map<ItemKey, ItemVersion>();
-  for (const some of piecesOf(keys, KEYS_AT_ONCE))
+  for (const some of chunksOf(keys, KEYS_AT_ONCE))
     for (const row of await columns.where('key', 'in', some).execute()) versions.set(row.key, row);
   return versions;
 }
@@ -238,7 +238,7 @@ export async function itemLabels(query: Scope, keys: readonly ItemKey[]) {
     .select(['key', 'kind', 'url', ITEM_NAME.as('name')])
     .select(textIn(dialectOf(query.whole), 'fields', ['item', 'title']).as('title'));
   const pieces = [];
-  for (const some of piecesOf([...new Set(keys)], KEYS_AT_ONCE))
+  for (const some of chunksOf([...new Set(keys)], KEYS_AT_ONCE))
     pieces.push(await labels.where('key', 'in', some).execute());
   return pieces.flat();
 }

@@ -87,8 +87,8 @@ export const WORKSPACE_TABLES = {
       /** Original length of the body in bytes if it is compressed; null if it is stored as received. */
       unpacked_length: integer().nullable(),
       /**
-       * Null after the retention time. Read and written through `packBody` and its siblings only. The last column, so that reading the small ones does
-       * not walk the overflow pages of a large body.
+       * Null after the retention time. Read and written only through `packBody`, `packBodyAsync` and `unpackBody`. The last column, so
+       * that reading the small ones does not walk the overflow pages of a large body.
        */
       body: blob().nullable(),
     },
@@ -139,7 +139,7 @@ export const WORKSPACE_TABLES = {
       connection: text(),
       unit: text(),
       watermark: text().nullable(),
-      /** The unfinished walk as JSON: `Walk` of `poll-states.ts`. */
+      /** The unfinished walk as JSON: `Walk` of `unit-states.ts`. */
       walk: text().nullable(),
       /** Validator of the first page of the last complete walk. */
       etag: text().nullable(),
@@ -461,7 +461,7 @@ export const WORKSPACE_TABLES = {
       connection: text(),
       /** The text, `closed`, or the line of a commit status; null if nothing should be written. */
       wanted: text().nullable(),
-      /** The value that was written last; null if none was; `UNSURE` if the outcome of the last write is unknown. */
+      /** The value that was written last; null if none was; empty if the outcome of the last write is unknown. */
       done: text().nullable(),
       state: text<'waiting' | 'done' | 'refused'>(),
       not_before: bigint(),

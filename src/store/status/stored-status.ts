@@ -26,7 +26,7 @@ const NO_ROWS = complete({}, STORED);
 /**
  * Reads the statuses of several workspaces, cheaply at any size: counts come from indexes, lists are bounded, and no body
  * and no item is read. The number of statements does not depend on the number of workspaces, but their duration does.
- * A caller with thousands of workspaces reads them in portions.
+ * A caller with thousands of workspaces reads them in chunks.
  *
  * @param workspaces their numbers
  * @param now wall clock, epoch milliseconds

@@ -2,7 +2,7 @@ import type { Task } from '../../model/task.ts';
 import { namedStatus, type TaskStatuses } from '../../model/task-status.ts';
 import type { WrittenStatus } from '../../model/written-task.ts';
 import type { Random } from '../../platform/lib/clock.ts';
-import { piecesOf, yieldForRequests } from '../../platform/lib/concurrency.ts';
+import { chunksOf, yieldForRequests } from '../../platform/lib/concurrency.ts';
 import { type EntityRow, findEntities, saveEntity } from '../changes/entities.ts';
 import { type StoredBody, unpackBody } from '../deliveries/inbox.ts';
 import { readMeta, writeMeta } from '../meta.ts';
@@ -53,8 +53,8 @@ async function ownStates(query: Scope): Promise<OwnStates> {
     .orderBy('id')
     .execute();
   const states = new Map<string, readonly OwnState[]>();
-  for (const piece of piecesOf(requests, CHUNK_SIZE)) {
-    const keys = piece.map(({ answer }) => `answer:${answer}`);
+  for (const chunk of chunksOf(requests, CHUNK_SIZE)) {
+    const keys = chunk.map(({ answer }) => `answer:${answer}`);
     const bodies = await query
       .selectFrom('inbox')
       .select(['delivery_key', 'body', 'unpacked_length'])
@@ -63,7 +63,7 @@ async function ownStates(query: Scope): Promise<OwnStates> {
       .where('body', 'is not', null)
       .execute();
     const byKey = new Map(bodies.map((row) => [row.delivery_key, row as StoredBody]));
-    for (const { entity, answer } of piece) {
+    for (const { entity, answer } of chunk) {
       const state = ownStateIn(byKey.get(`answer:${answer}`));
       if (state !== undefined) states.set(entity, [...(states.get(entity) ?? []), state]);
     }

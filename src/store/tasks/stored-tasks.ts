@@ -239,7 +239,7 @@ export async function noteIfMatchRefused(query: Scope, taskId: string, now: numb
   await changeFacts(query, (facts) => ({ ...facts, ifMatch: afterTrialRefused(facts.ifMatch ?? {}, taskId, now) }));
 }
 
-/** An update in the form `fields` cleared other fields. */
+/** Records that an update in the form `fields` cleared other fields. */
 export async function noteFieldsCleared(query: Scope): Promise<void> {
   await changeFacts(query, (facts) => ({ ...facts, fieldsOff: 'certain' }));
 }
@@ -249,7 +249,7 @@ export async function noteReadOnlyRefused(query: Scope): Promise<void> {
   await changeFacts(query, (facts) => ({ ...facts, readOnly: 'certain' }));
 }
 
-/** Updates clear other fields whatever their form: switches all of them off for this address. */
+/** Switches all updates off for this address, because they clear other fields in every form. */
 export async function switchUpdatesOff(query: Scope, error: string): Promise<void> {
   await changeFacts(query, (facts) => ({ ...facts, off: error }));
 }

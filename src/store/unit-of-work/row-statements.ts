@@ -1,6 +1,6 @@
 import { type CompiledQuery, sql } from 'kysely';
 import { dialectOf } from '../../platform/database/database-schema.ts';
-import { piecesOf } from '../../platform/lib/concurrency.ts';
+import { chunksOf } from '../../platform/lib/concurrency.ts';
 import type { Scope } from '../workspace-scope.ts';
 import { type AnyRow, CACHED_TABLES, type CachedTable, type CellValue } from './cached-tables.ts';
 
@@ -22,7 +22,7 @@ export async function readRows(
 ): Promise<AnyRow[]> {
   const rows: AnyRow[] = [];
   const wanted = column === 'workspace' ? [query.workspace] : values;
-  for (const chunk of piecesOf(wanted, MAX_ROWS)) {
+  for (const chunk of chunksOf(wanted, MAX_ROWS)) {
     const size = sizeFor(chunk);
     const statement = compiled(query, `select ${table} ${column} ${size}`, () =>
       compileSelect(query, table, column, size),
@@ -61,7 +61,7 @@ export async function settleAll<Result>(running: readonly Promise<Result>[]): Pr
 /** Deletes rows by their keys. @param keys rows; only the columns of the key are read */
 export async function deleteRows(query: Scope, table: CachedTable, keys: readonly AnyRow[]): Promise<void> {
   const { key } = CACHED_TABLES[table];
-  for (const chunk of piecesOf(keys, MAX_ROWS)) {
+  for (const chunk of chunksOf(keys, MAX_ROWS)) {
     const size = sizeFor(chunk);
     const statement = compiled(query, `delete ${table} ${size}`, () => compileDelete(query, table, size));
     const values = padded(chunk).flatMap((row) => key.map((column) => row[column] as CellValue));

@@ -44,7 +44,8 @@ export interface RouteRefusal {
 export const UNKNOWN_ROUTE: RecordsRoute = { state: 'unknown', since: 0 };
 /** Statuses that concern the key or the load, but not the route. */
 const TRANSIENT: ReadonlySet<number> = new Set([401, 408, 425, 429]);
-const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 501]);
+/** Statuses with which servers refuse a route. */
+export const ROUTE_REFUSALS: ReadonlySet<number> = new Set([404, 405, 501]);
 /** Statuses that may concern only the state of one resource, even in an answer of the workspace itself. */
 const CONFLICTS: ReadonlySet<number> = new Set([409, 412]);
 /** Time between two refusals that close the route, milliseconds. */
@@ -118,7 +119,7 @@ export function afterListRefused(route: RecordsRoute, { status, own, error }: Ro
 /** A record was refused. @returns whether this closes the route */
 export async function noteRecordRefused(query: Scope, refusal: RouteRefusal, now: number): Promise<boolean> {
   const route = await readRecordsRoute(query);
-  const isRouteMissing = refusal.own && NO_ROUTE.has(refusal.status ?? 0);
+  const isRouteMissing = refusal.own && ROUTE_REFUSALS.has(refusal.status ?? 0);
   if (route.state !== 'open' || !isRouteMissing) return false;
   const refusals = (route.refusals ?? 0) + 1;
   const isClosed = refusals >= REFUSALS_IN_A_ROW;

@@ -86,11 +86,9 @@ export function readAnswer(body: Uint8Array): Answer {
 }
 
 /**
- * Reads that worksync requests from the workspace: complete lists, single tasks, and the links of a task. Each is a change in the
- * outbox, like a write.
+ * Columns of all reads that worksync requests from the workspace: of complete lists, single tasks, and the links of a task. Each
+ * read is a change in the outbox, like a write.
  */
-
-/** Columns that all reads have in common. */
 const READ = { kind: 'read', weight: 1, waiting: [] } as const;
 
 /** Returns whether the tasks were read at least once. Before, nothing is written. */

@@ -127,15 +127,6 @@ type PolledPage = PollPage & {
 };
 
 /**
- * A unit has a watermark, up to which everything is known, and at most one walk: the read of its pages, the newest
- * first.
- *
- *   no walk     the next poll begins one
- *   walking     each page is stored with the position after it; the next poll resumes there
- *   complete    the last page moves the watermark, only forwards, and keeps the validator of the first page
- *
- * Only a complete walk keeps its validator, because a 304 must never hide a page that was not read.
- *
  * Selects all units, or those of `only`, one after the other, and of each the pages from where its last walk stopped.
  *
  * @param retry receives the units to poll again before the schedule does
@@ -219,6 +210,15 @@ const AHEAD = 300_000;
  * Returns the walk to continue, or a new one. A first walk that begins again keeps its first start time. An item that
  * was read as open before and has been closed since is in no list of open items: only its change after that time shows
  * it.
+ *
+ * A unit has a watermark, up to which everything is known, and at most one walk: the read of its pages, the newest
+ * first.
+ *
+ *   no walk     the next poll begins one
+ *   walking     each page is stored with the position after it; the next poll resumes there
+ *   complete    the last page moves the watermark, only forwards, and keeps the validator of the first page
+ *
+ * Only a complete walk keeps its validator, because a 304 must never hide a page that was not read.
  */
 export function walkOf(state: PollState, now: number): Walk {
   const { walk, watermark } = state;

@@ -3,8 +3,8 @@ import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import {
   type AdaptiveBatchSize,
+  chunksOf,
   createAdaptiveBatchSize,
-  piecesOf,
   yieldForRequests,
 } from '../../platform/lib/concurrency.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
@@ -95,7 +95,7 @@ export function retentionJob(query: Sql, clock: Clock, logger: Logger, open: () 
     const byTime = Map.groupBy(open(), ({ config }) => keptFor(config.retention));
     for (const [time, workspaces] of byTime) {
       const byNumber = new Map(workspaces.map((each) => [each.store.query.workspace, each]));
-      for (const some of piecesOf([...byNumber.keys()], WORKSPACES_PER_QUERY)) {
+      for (const some of chunksOf([...byNumber.keys()], WORKSPACES_PER_QUERY)) {
         if (signal.aborted) return found;
         for (const number of await find(query, some, clock.now() - time))
           found.push(byNumber.get(number) as RetainedWorkspace);

@@ -3,7 +3,7 @@ import { undefinedOn } from '../../connectors/kit/refusal.ts';
 import { formatFailure } from '../../model/errors.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
-import { piecesOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
+import { chunksOf, yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import type { PageTrail } from '../../platform/lib/page-trail.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import {
@@ -152,7 +152,7 @@ async function fetchDifferences(
       after,
     );
     const different = stored.items.filter(({ key, isGone }) => keys.has(key) === isGone).map(({ key }) => key);
-    for (const some of piecesOf(different, REQUESTS_PER_COMMIT)) {
+    for (const some of chunksOf(different, REQUESTS_PER_COMMIT)) {
       await waitForRoom(context, active, signal);
       if (signal.aborted) break;
       const count = await requestFetches(context, active, some, { keys, containers });

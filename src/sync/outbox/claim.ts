@@ -112,7 +112,7 @@ export function createChangeScheduler(context: WorkspaceContext, areChangesCurre
      *
      * @param wake resolves when another change may have become more urgent
      */
-    async nextChange(wake?: Promise<void>): Promise<NextChange | undefined> {
+    async selectNextChange(wake?: Promise<void>): Promise<NextChange | undefined> {
       let isWoken = false;
       void wake?.then(() => {
         isWoken = true;

@@ -59,7 +59,7 @@ export function createOutbox(context: WorkspaceContext, areChangesCurrent?: () =
     const wake = context.outbox.wait();
     // With thousands of pending changes the selection takes milliseconds: let the stage that sent the wake-up finish.
     await yieldToEventLoop();
-    const next = await scheduler.nextChange(wake);
+    const next = await scheduler.selectNextChange(wake);
     if (next === undefined) return wake;
     const waitMs = next.at - clock.now();
     if (waitMs > 0) return waitForWork(clock, waitMs, wake, signal);

@@ -11,6 +11,7 @@ import {
   noteRecordRefused,
   noteRouteRefused,
   type OptionalRoute,
+  ROUTE_REFUSALS,
   type RouteRefusal,
   readRecordsRoute,
   routeOffUntil,
@@ -107,9 +108,6 @@ async function settleAs(
   await settleAnswer(query, prepared, { id: context.random.uuid(), ...answer }, context);
   return 'settled';
 }
-
-/** Statuses with which servers refuse a route. */
-const ROUTE_REFUSALS: ReadonlySet<number> = new Set([404, 405, 501]);
 
 /** Whether the present state of the target forbids a write (409, 412). Such a write is not held at once, but repeated from that state. */
 export function isConflict({ code }: SyncError): boolean {

@@ -73,7 +73,7 @@ export interface DirectContext {
  * @param lost aborts when the lease is lost
  */
 export function openWorkspaceApi(
-  context: Omit<WorkspaceContext, 'client'>,
+  context: Omit<WorkspaceContext, 'outboxClient'>,
   apiKey: () => string,
   http: HttpClient,
   lost: AbortSignal | undefined,
@@ -173,7 +173,7 @@ type WithSlot = ReturnType<typeof createWithSlot>;
  * wait for a slot. If the wait is known to exceed `patience`, it throws at once `rate_limited`, or the reason of the pause, with
  * `retryAfter`. The answer gets the time and the revision of its request.
  */
-function createWithSlot({ throttle, clock, store }: Omit<WorkspaceContext, 'client'>) {
+function createWithSlot({ throttle, clock, store }: Omit<WorkspaceContext, 'outboxClient'>) {
   return async <Answer extends Answered>(
     { credential, ...direct }: DirectContext & { readonly credential: 'ours' | 'theirs' },
     exchange: () => Promise<Answer>,
@@ -279,8 +279,8 @@ export async function acquireSlot(
  */
 export type SendAndSettle = (prepared: PreparedRequest, slot: Slot) => Promise<void>;
 
-/** Statuses with which servers answer for a route that they do not have. */
-const NO_ROUTE: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
+/** Statuses of a read of the records that are no failure: such a server has no route for records. */
+const NO_RECORDS: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
 
 /**
  * Returns the log level of a failed request. A settled one counts as answered. A server without a route for records is
@@ -288,7 +288,7 @@ const NO_ROUTE: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
  */
 function levelOf({ action }: PreparedRequest, { own, status }: SyncError, outcome: FailureOutcome) {
   if (outcome === 'held') return 'error';
-  const isRouteMissing = action === 'read-pull-requests' && own && NO_ROUTE.has(status);
+  const isRouteMissing = action === 'read-pull-requests' && own && NO_RECORDS.has(status);
   return outcome === 'settled' || isRouteMissing ? 'info' : 'warn';
 }
 
@@ -298,7 +298,7 @@ export function createSender(
   scheduler: ChangeScheduler,
   signal: AbortSignal,
 ): SendAndSettle {
-  const { store, throttle, client, clock, logger, meter, breaker, tracer } = context;
+  const { store, throttle, outboxClient, clock, logger, meter, breaker, tracer } = context;
   const { workspace } = store.query;
   /** The first read of the tasks was refused. Nothing is written before it succeeds, so other answers end no trouble. */
   let isFirstReadRefused = false;
@@ -309,7 +309,7 @@ export function createSender(
     try {
       const traceparent = tracer?.traceparent(sendSpanName(prepared, workspace));
       if (!isPlain(prepared)) return await updater.send(prepared, slot, traceparent);
-      const answer = await sendRequest(client, prepared, { traceparent });
+      const answer = await sendRequest(outboxClient, prepared, { traceparent });
       await handleAnswer(prepared, slot, answer);
     } catch (thrown) {
       await handleFailure(prepared, slot, asSyncError(thrown));

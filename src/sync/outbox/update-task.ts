@@ -82,7 +82,10 @@ interface Sent {
 }
 
 /**
- * One turn: reads the task, compares it with the state on which the decision was based, and sends the update.
+ * One turn: reads the task, compares it with the state on which the decision was based, and sends the update. The read is omitted
+ * if the cached status is recent and certain, and the update clears no other field (`#mayOmitRead`). The claim has recorded the
+ * first slot. Before each further request one transaction completes the slot of the last one and records the next (`#passOn`);
+ * a last one settles the change (`#answered`, `#failed`) or makes it pending again (`#requeue`).
  *
  * The second slot is acquired before the read, so that the update follows at once. A task that has the wanted status is
  * settled without an update. A task with another status is not updated: the read becomes an answer, and reconcile
@@ -158,7 +161,7 @@ export class TaskUpdater {
       await noteRouteAnswered(transaction, 'getTask', readAt);
       await addRequest(transaction, historyRow(reading, { now: readAt, status: read.status, outcome: 'answered' }));
     };
-    // Another request was refused meanwhile.
+    // Another request may have been refused meanwhile.
     const isPaused = this.#context.throttle.isPaused();
     if (isPaused) second.release();
     if (!isPaused && !(await this.#passOn(slot, second, noteRead, read.status))) return;
@@ -177,7 +180,7 @@ export class TaskUpdater {
   }
 
   async #readTask({ taskId, traceparent }: Turn): Promise<ApiAnswer<TaskFields>> {
-    const read = await this.#context.client.getTask({ taskId }, { traceparent });
+    const read = await this.#context.outboxClient.getTask({ taskId }, { traceparent });
     if (read.body.taskId === taskId) return read;
     throw new SyncError('answer_malformed', `the answer names the task ${read.body.taskId}`, { status: read.status });
   }
@@ -238,7 +241,7 @@ export class TaskUpdater {
   /** Sends an update. A success without a readable task has no body. */
   async #sendBody({ taskId, traceparent }: Turn, body: TaskFields, ifMatch?: string): Promise<ApiAnswer<unknown>> {
     try {
-      return await this.#context.client.updateTask({ taskId, body: body as never, ifMatch }, { traceparent });
+      return await this.#context.outboxClient.updateTask({ taskId, body: body as never, ifMatch }, { traceparent });
     } catch (thrown) {
       const { code, status = 0 } = asSyncError(thrown);
       if (code !== 'answer_malformed' || status < 200 || status > 299) throw thrown;

@@ -218,7 +218,7 @@ function createSlowMark(entry: Entry, slow: Set<Entry>, clock: Clock, onSlow: ()
   return {
     end,
     begin() {
-      // The transaction of an earlier call was rolled back.
+      // `record` may be called again after a rollback, so this cancels the timer of the earlier call.
       end();
       cancel = clock.after(SLOW_AFTER, () => {
         slow.add(entry);

@@ -29,6 +29,11 @@ export interface KnownLink {
   readonly spelled?: string;
 }
 
+/** Returns the address of a link, as worksync knows it or wants it. */
+export function urlOfLink(row: EntityRow): string | undefined {
+  return json<KnownLink>(row.known ?? row.desired)?.url;
+}
+
 /** Enqueues the differences between the desired links of an item and the known ones. */
 export async function evaluateLinks(
   evaluation: Evaluation,

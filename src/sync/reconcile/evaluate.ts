@@ -4,7 +4,7 @@ import { formatStatus, statusOf } from '../../model/notice.ts';
 import type { Task } from '../../model/task.ts';
 import { itemLine } from '../../model/task.ts';
 import { isFinalStatus, namedStatus } from '../../model/task-status.ts';
-import { piecesOf } from '../../platform/lib/concurrency.ts';
+import { chunksOf } from '../../platform/lib/concurrency.ts';
 import {
   allLinksOfItem,
   blankEntity,
@@ -225,8 +225,8 @@ export class EvaluationQueue implements EvaluationCauses {
     isSweep = false,
   ): Promise<void> {
     const { now, sources } = this.#context;
-    for (const piece of piecesOf(keys, ITEMS_AT_ONCE)) {
-      const rows = await findItems(this.#query, piece);
+    for (const chunk of chunksOf(keys, ITEMS_AT_ONCE)) {
+      const rows = await findItems(this.#query, chunk);
       for (const row of rows.filter(({ connection }) => !sources.has(connection)))
         for (const task of await withdrawChanges(this.#query, row.key)) this.#tasks.add(task);
       const webhooks = await webhooksOf(rows);
@@ -249,8 +249,8 @@ export class EvaluationQueue implements EvaluationCauses {
   }
 
   async #evaluateTasks(): Promise<void> {
-    for (const piece of piecesOf([...this.#tasks], ITEMS_AT_ONCE)) {
-      const evaluations = piece.map((id) => (query: Scope) => evaluateTaskUpdate(this.#context, query, id));
+    for (const chunk of chunksOf([...this.#tasks], ITEMS_AT_ONCE)) {
+      const evaluations = chunk.map((id) => (query: Scope) => evaluateTaskUpdate(this.#context, query, id));
       const decisions = await runSequentially(this.#query, evaluations);
       this.decisions.push(...decisions.filter((decision) => decision !== undefined));
     }
@@ -401,7 +401,7 @@ async function evaluateTask(evaluation: Evaluation, item: WorkItem, taskIds: rea
   const change = existing && (await findChange(query, name));
   const isUnsettled = change?.sent != null && change.state !== 'held';
   const row = existing ?? blankEntity(name, 'task', { item_key: item.key });
-  const decision = await decideTask(evaluation, item);
+  const decision = await decideTriage(evaluation, item);
   const isDesired = decision.outcome === 'create' && taskIds.length === 0;
   if (!isDesired && !isUnsettled) {
     if (change?.state === 'held') await removeChange(query, name);
@@ -415,7 +415,7 @@ async function evaluateTask(evaluation: Evaluation, item: WorkItem, taskIds: rea
 }
 
 /** Returns the decision of the triage rules, whether or not it was carried out. */
-export async function decideTask(
+export async function decideTriage(
   { query, connection, rules, now }: Evaluation,
   item: WorkItem,
 ): Promise<TriageDecision> {

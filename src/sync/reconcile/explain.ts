@@ -10,7 +10,7 @@ import { noticesOf } from '../../store/items/notices.ts';
 import { taskIdPrefixes, taskNameOf, tasksByIds } from '../../store/tasks/stored-tasks.ts';
 import { json, type Scope } from '../../store/workspace-scope.ts';
 import type { Evaluation, ReconcileConnection, ReconcileConnections, Rules } from './context.ts';
-import { decideTask } from './evaluate.ts';
+import { decideTriage } from './evaluate.ts';
 import { tasksOfItem } from './evaluate-links.ts';
 import { MAX_NAMES } from './link-rules/link-rules.ts';
 import { nameOf } from './link-rules/lookup-names.ts';
@@ -160,7 +160,8 @@ function requestOf({ written }: EntityRow): AnsweredRequest | null {
   return json<AnsweredRequest & Record<string, unknown>>(written) ?? null;
 }
 
-const REASONS: Readonly<Record<Resolved['outcome'], string>> = {
+/** The reasons why a mention leads to no link, by its outcome. */
+const UNLINKED: Readonly<Record<Resolved['outcome'], string>> = {
   linked: '',
   unknown: 'there is no task and no item of that name',
   taskless: 'that item has no task',
@@ -169,7 +170,7 @@ const REASONS: Readonly<Record<Resolved['outcome'], string>> = {
 };
 
 function explainMention({ rule, place, text, outcome, via, isFormerName }: Resolved): ExplainedMention {
-  return { rule, place, text, outcome, via: via ?? null, isFormerName: isFormerName === true, why: REASONS[outcome] };
+  return { rule, place, text, outcome, via: via ?? null, isFormerName: isFormerName === true, why: UNLINKED[outcome] };
 }
 
 async function explainTriage(evaluation: Evaluation): Promise<string | null> {
@@ -185,7 +186,7 @@ async function explainTriage(evaluation: Evaluation): Promise<string | null> {
   if (!rules.triage.isOn) return 'no triage rules are configured';
   const taskIds = await tasksOfItem(query, item.key);
   if (taskIds.length > 0) return 'it has a task already';
-  const decision = await decideTask(evaluation, item);
+  const decision = await decideTriage(evaluation, item);
   if (decision.outcome === 'nothing') return decision.why;
   if (decision.outcome === 'no rule') return decision.why.join('; ');
   const change = await findChange(query, entity.task(item.key));

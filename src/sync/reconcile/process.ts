@@ -328,8 +328,8 @@ export function createPoisonMessages({ store, clock, version }: WorkspaceContext
   }
 
   /**
-   * Finds the suspected deliveries, once after each start. After an unclean end the batch of that time is still pending, among the oldest deliveries. A different version may
-   * need less time or memory for the quarantined ones, so they become pending again.
+   * Finds the suspected deliveries, once after each start. After an unclean end the batch of that time is still pending, among the
+   * oldest deliveries. A different version may need less time or memory for the quarantined ones, so they become pending again.
    */
   async function detect(): Promise<void> {
     if (suspectedUntil !== undefined) return;

@@ -18,7 +18,7 @@ import type { StoreContext } from '../../store/store-context.ts';
 /** A credential for pages, metrics and admin actions. */
 export interface Token extends Access {
   readonly secret: string;
-  /** The daemon's own, which the commands of this machine show. */
+  /** The daemon's own token, which commands on this machine send. */
   readonly isOwn?: true;
 }
 
@@ -37,8 +37,8 @@ const PATIENCE = { burst: 20, perSecond: 1 / 10 };
 export type Callers = ReturnType<typeof createCallers>;
 
 /**
- * Decides what a bearer may do. A token that cannot be guessed is always checked, so nobody can lock its owner out. Shorter ones are not checked for an
- * address that sent too many wrong ones.
+ * Decides what a bearer may do. A token that cannot be guessed is always checked, so nobody can lock its owner out. Shorter ones
+ * are not checked for an address that sent too many wrong ones.
  */
 export function createCallers(tokens: readonly Token[], clock: Clock) {
   const known = tokens.map(({ secret, role, workspaces, isOwn }) => ({
@@ -63,7 +63,7 @@ export function createCallers(tokens: readonly Token[], clock: Clock) {
       guard.failed(address);
       return 'wrong';
     },
-    /** By SHA-256, in hex: a token that has been found before, where it is still one. */
+    /** Returns the token with this SHA-256 digest, in hex; undefined if it is not configured any more. */
     withDigest: (digest: string): KnownToken | undefined => known.find((token) => token.digest === digest),
   };
 }

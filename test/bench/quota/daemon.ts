@@ -76,10 +76,10 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const throttle = await createThrottle(common, quota, { careful: succession?.careful });
   const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal() };
   const send = sendTo(server, life, moving);
-  const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
+  const outboxClient = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
   const context = workspaceContext(
     {
-      ...{ ...common, ...wakeSignals, throttle, client, version: 'bench', untouched: succession?.untouched },
+      ...{ ...common, ...wakeSignals, throttle, outboxClient, version: 'bench', untouched: succession?.untouched },
       sources: moving ? sourcesOf(moving) : SOURCES,
       rules: moving?.rules ?? PLAIN_RULES,
     },

@@ -72,7 +72,7 @@ export async function outboxBench(
     }
   });
   const breaker = createBreaker();
-  const client = createWorkspaceClient<SendContext>({
+  const outboxClient = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
     async send(request) {
       const said = await answer(request.path.split('/')[2] as string, request);
@@ -90,7 +90,7 @@ export async function outboxBench(
   const webhook = areEditsReported ? ({} as never) : undefined;
   const context = workspaceContext(
     {
-      ...{ store, throttle, client, clock, random, breaker },
+      ...{ store, throttle, outboxClient, clock, random, breaker },
       logger: { ...silentLogger, error: stopAfterFault },
       onTrouble: (trouble) => void told.push(trouble?.code),
     },

@@ -145,7 +145,7 @@ export async function openBoard({
     if (webhooks !== 'none') reports.push({ key, translated: event(key) });
   }
 
-  const client = {
+  const outboxClient = {
     async getTask({ taskId }: { readonly taskId: string }) {
       const task = taskOf(keyOf(taskId));
       return { status: 200, headers: {}, body: task, raw: task };
@@ -162,10 +162,10 @@ export async function openBoard({
     async listTasks() {
       return { status: 200, headers: {}, body: { tasks: [...statuses.keys()].map(taskOf) } };
     },
-  } as unknown as WorkspaceContext['client'];
+  } as unknown as WorkspaceContext['outboxClient'];
   const settings = { api: { taskUpdate: form }, statuses: workflow?.statuses ?? {}, webhook: {} as never };
   const outbox = workspaceContext(
-    { store, throttle: SLOTS as unknown as WorkspaceContext['throttle'], client, clock },
+    { store, throttle: SLOTS as unknown as WorkspaceContext['throttle'], outboxClient, clock },
     { workspace: settings },
   );
   const scheduler = { mayWrite: () => true } as ChangeScheduler;

@@ -414,8 +414,8 @@ export async function createWorld(options: WorldOptions = {}, shared?: Site) {
       running = await start({ ...config, ...changed?.config }, port);
     },
     /**
-     * The daemon's process ends at this very moment, whatever it is about: what it has written down until now is all that
-     * stays of it, and what is on its way is answered to nobody. The function that comes back starts the next one.
+     * Kills the daemon's process at once: only committed rows remain, and requests in flight get no answer. Returns a function that
+     * starts the next one.
      */
     kill(changed?: { keepPort?: boolean }): () => Promise<void> {
       const left = copyData();

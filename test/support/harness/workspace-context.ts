@@ -39,7 +39,7 @@ export function workspaceContext(
     ...{ config: configWith(settings), baseUrl: BASE_URL, version: '1.0.0' },
     throttle: unused as unknown as WorkspaceContext['throttle'],
     breaker: createBreaker(),
-    client: {} as WorkspaceContext['client'],
+    outboxClient: {} as WorkspaceContext['outboxClient'],
     collector: { isCrowded: () => false } as WorkspaceContext['collector'],
     ...{ connections: [], pauses: createPauses(parts.clock), sources: new Map(), rules: PLAIN_RULES },
     workspaceId: async () => undefined,

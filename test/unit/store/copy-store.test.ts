@@ -77,7 +77,7 @@ describe('a copy', () => {
 
   it('goes on where it was killed, before or after any of its commits', async () => {
     const source = await filled(3);
-    // More than one portion.
+    // More than one chunk.
     await source.commit((transaction) =>
       sql`insert into tasks (workspace, task_id, key, source, status, fields, seen_at)
         with recursive n (i) as (select 1 union all select i + 1 from n where i < 600)

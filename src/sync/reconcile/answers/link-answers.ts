@@ -28,7 +28,7 @@ import { type Answer, enqueueReads, noteLinksRead } from '../../../store/workspa
 import { addFindings } from '../../../store/workspace/workspace-sweeps.ts';
 import { json, type Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
-import type { KnownLink } from '../evaluate-links.ts';
+import { type KnownLink, urlOfLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';
 import { type ListedLink, type ListedRecord, linkList, linkShape } from './shapes.ts';
 
@@ -144,10 +144,6 @@ function serverSpelling(theirs: string | undefined, ours: string | undefined): P
   return theirs === undefined || theirs === ours ? {} : { spelled: theirs };
 }
 
-function urlOf(row: EntityRow): string | undefined {
-  return json<KnownLink>(row.known ?? row.desired)?.url;
-}
-
 /** Removes from an address what servers may drop. */
 function comparableUrl(url: string | undefined): string | undefined {
   return url?.split('#', 1)[0]?.replace(/\/$/, '').toLowerCase();
@@ -171,12 +167,12 @@ export async function applyReportedLink(query: Scope, answer: Answer, { now }: A
   const rows = await allLinksOfTask(query, taskId);
   await loadChanges(query, rows);
   const byId = rows.find((row) => row.remote_id === link.workItemId);
-  const row = byId ?? rows.find((each) => urlOf(each) === link.url);
+  const row = byId ?? rows.find((each) => urlOfLink(each) === link.url);
   if (!row) return saveForeignLink(query, link, answer, now);
   if (asOf !== undefined && !mayUpdate(row, asOf)) return [];
   if (byId) {
     await learnOwnKey(query, byId, answer);
-    const isUnchanged = byId.known === null || comparableUrl(urlOf(byId)) === comparableUrl(link.url);
+    const isUnchanged = byId.known === null || comparableUrl(urlOfLink(byId)) === comparableUrl(link.url);
     return isUnchanged ? [] : requestLinks(query, taskId, now);
   }
   // A link of ours that is no longer known was removed since, so the event is late. If it is desired, its addition will
@@ -252,12 +248,12 @@ export async function applyReportedRemoval(query: Scope, answer: Answer, { now }
   if (!row) {
     // The removed id is not known. If a known link may have it, the links of the task show which ones exist.
     const mayBeRemoved = (each: EntityRow) =>
-      each.known !== null && (each.remote_id === null || (url != null && urlOf(each) === url));
+      each.known !== null && (each.remote_id === null || (url != null && urlOfLink(each) === url));
     const isOld = rows.some((each) => each.remote_id === workItemId);
     return rows.some(mayBeRemoved) && !isOld && answer.asOf === undefined ? requestLinks(query, taskId, now) : [];
   }
   if (answer.asOf !== undefined && !mayUpdate(row, answer.asOf)) return [];
-  if (url != null && comparableUrl(urlOf(row)) !== comparableUrl(url)) return requestLinks(query, taskId, now);
+  if (url != null && comparableUrl(urlOfLink(row)) !== comparableUrl(url)) return requestLinks(query, taskId, now);
   await applyMissingLink(query, row, { answer, now, isSwept: false });
   return row.item_key ? [row.item_key] : [];
 }
@@ -350,7 +346,7 @@ async function addressesOf(query: Scope, rows: readonly EntityRow[]): Promise<Re
   const addresses = new Map<string, string>();
   for (const row of rows) {
     const sent = await sentRequest(query, row);
-    const url = urlOf(row) ?? sent?.body?.url;
+    const url = urlOfLink(row) ?? sent?.body?.url;
     if (url !== undefined) addresses.set(row.entity, url);
   }
   return addresses;

@@ -46,7 +46,7 @@ async function startTcpProxy(target: number) {
   const { port } = new URL(await listenLocally(server));
   return {
     port: Number(port),
-    /** Nothing passes any more and nobody is told; what is on its way waits. New connections get no answer. */
+    /** Blocks all traffic without closing connections; data in transit waits. New connections get no answer. */
     cut() {
       isCut = true;
       for (const socket of [...pairs].flat()) socket.pause();

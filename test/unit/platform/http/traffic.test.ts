@@ -104,7 +104,7 @@ describe('the budget of bodies', () => {
     expect(gone).toEqual(['forger']);
   });
 
-  it('of those that came to a halt the address that holds most goes first [A12]', async () => {
+  it('drops the stalled requests of the address with the most memory first [A12]', async () => {
     const { clock, gone, enter } = open();
     const small = (name: string, group: string) => takes(enter(name, 8 * MEBIBYTE, group), 256 * KIBIBYTE);
     for (let index = 0; index < 60; index++) expect(small(`one ${index}`, 'one')).toBe(true);

@@ -4,7 +4,7 @@ import { purposeNow } from '../../../../src/connectors/kit/refusal.ts';
 import { SyncError } from '../../../../src/model/errors.ts';
 import type { PullRequestPhase } from '../../../../src/model/workflow.ts';
 import { createWakeSignal, systemRandom } from '../../../../src/platform/lib/clock.ts';
-import { piecesOf } from '../../../../src/platform/lib/concurrency.ts';
+import { chunksOf } from '../../../../src/platform/lib/concurrency.ts';
 import type { Job } from '../../../../src/platform/lib/scheduler.ts';
 import { silentLogger, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/changes/entities.ts';
@@ -52,7 +52,7 @@ async function storeItems(store: Store, items: readonly Stored[]): Promise<void>
     return itemRow(key, { ...row, unverified, gone, seen_at, fields });
   });
   await store.commit(async (transaction) => {
-    for (const some of piecesOf(rows, 500))
+    for (const some of chunksOf(rows, 500))
       await transaction
         .insertInto('items')
         .values([...some])

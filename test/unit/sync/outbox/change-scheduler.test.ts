@@ -92,15 +92,15 @@ async function recordDueIn(store: OpenedStore, now: number, ms: number, entity =
 test('makes future changes due when the clock was set back by more than two seconds', async () => {
   const { store, clock, scheduler } = await setUp();
   await recordDueIn(store, clock.now(), 5_000);
-  expect((await scheduler.nextChange())?.at).toBe(clock.now() + 5_000);
+  expect((await scheduler.selectNextChange())?.at).toBe(clock.now() + 5_000);
   clock.jumpWall(-1_000);
-  expect((await scheduler.nextChange())?.at).toBe(clock.now() + 6_000);
+  expect((await scheduler.selectNextChange())?.at).toBe(clock.now() + 6_000);
   clock.jumpWall(-1_001);
-  expect(await scheduler.nextChange()).toMatchObject({ entity: RECORD, at: clock.now(), due: clock.now() });
+  expect(await scheduler.selectNextChange()).toMatchObject({ entity: RECORD, at: clock.now(), due: clock.now() });
   // Only the jump itself counts: later changes are dated by the new clock.
   await updateChange(store.query, RECORD, { since: clock.now() + 9_000, due: clock.now() + 9_000 });
   await clock.advance(10);
-  expect((await scheduler.nextChange())?.at).toBe(clock.now() + 8_990);
+  expect((await scheduler.selectNextChange())?.at).toBe(clock.now() + 8_990);
 });
 
 test('lets changes take turns while the breaker is open or our key is refused', async () => {
@@ -108,7 +108,7 @@ test('lets changes take turns while the breaker is open or our key is refused', 
   await recordDueIn(store, clock.now() - 9_000, 0);
   await recordDueIn(store, clock.now() - 5_000, 0, 'pull_request:2');
   await updateChange(store.query, RECORD, { not_before: clock.now() });
-  const next = async () => [scheduler.sendsOneByOne(), (await scheduler.nextChange())?.entity];
+  const next = async () => [scheduler.sendsOneByOne(), (await scheduler.selectNextChange())?.entity];
   expect(await next()).toEqual([false, RECORD]);
   state.isHalted = true;
   expect(await next()).toEqual([true, 'pull_request:2']);
@@ -125,7 +125,7 @@ test.each<[what: string, visibility: number | undefined, paces: Paces, ahead: nu
   const { store, clock, scheduler, state } = await setUp({ visibility });
   state.paces = paces;
   for (const entity of [RECORD, 'pull_request:2']) await recordDueIn(store, clock.now(), HOUR, entity);
-  expect((await scheduler.nextChange())?.at).toBe(clock.now() + HOUR - ahead);
+  expect((await scheduler.selectNextChange())?.at).toBe(clock.now() + HOUR - ahead);
   expect((await findChange(store.query, RECORD))?.due).toBe(clock.now() + HOUR);
 });
 
@@ -180,9 +180,9 @@ describe('forecastDueTimes', () => {
 test('selects only reads until the lists of the workspace were read once', async () => {
   const { store, clock, scheduler } = await setUp({ isRead: false });
   await recordDueIn(store, clock.now(), 0);
-  expect([await scheduler.nextChange(), scheduler.mayWrite()]).toEqual([undefined, false]);
+  expect([await scheduler.selectNextChange(), scheduler.mayWrite()]).toEqual([undefined, false]);
   await writeMeta(store.query, TASKS_READ, '1');
-  expect(await scheduler.nextChange()).toBeUndefined();
+  expect(await scheduler.selectNextChange()).toBeUndefined();
   await writeMeta(store.query, PULL_REQUESTS_READ, '1');
-  expect([(await scheduler.nextChange())?.entity, scheduler.mayWrite()]).toEqual([RECORD, true]);
+  expect([(await scheduler.selectNextChange())?.entity, scheduler.mayWrite()]).toEqual([RECORD, true]);
 });
