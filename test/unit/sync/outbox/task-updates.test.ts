@@ -460,3 +460,9 @@ test.each([400, 404])('repeats the read of a task as long as only a proxy refuse
   expect(await stateOf('t1')).toMatch(new RegExp(`^pending: .* ${status} without an error object`));
   expect([methods().length, await offUntil()]).toEqual([2 + MAX_ATTEMPTS + 2, undefined]);
 });
+
+test('keeps the route for updates while only a proxy refuses them', async () => {
+  const { move, offUntil } = await bench({ form: 'fields', hasTags: true, override: onPut(() => ({ status: 405 })) });
+  await move('t1');
+  expect(await offUntil()).toBeUndefined();
+});
