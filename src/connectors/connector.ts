@@ -32,6 +32,8 @@ export interface Connector<Options = never> {
    * minute is allowed.
    */
   shortestPoll?(options: Options): number;
+  /** Returns why no webhook can be verified with this secret. Absent: each text is a usable secret. */
+  secretProblem?(secret: string): string | undefined;
   /** Whether `fetch` also reads the messages of a pull request's commits. Deliveries never contain all of them. */
   fetchesCommits?(options: Options): boolean;
   /** Returns whether `fetch` can also read the reviews of a pull request. Lists never contain all of them. */

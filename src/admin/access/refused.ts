@@ -36,6 +36,7 @@ const REASONS_BY_CODE: Readonly<Record<string, string>> = {
 const WORKSPACE_WEBHOOK = /^\/webhooks\/[^/]+\/workspace$/;
 
 const REASONS_BY_STATUS: Readonly<Record<number, string>> = {
+  400: 'The request is malformed.',
   405: 'The address takes POST only.',
   408: 'The request did not arrive in time.',
   413: 'The body is larger than this address accepts.',
@@ -51,7 +52,8 @@ const REASON_OF_WORKSPACE =
 /** Pure. Returns the reason of a refusal, for people. */
 function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | 'status' | 'path'>): string {
   if (status === 401 && WORKSPACE_WEBHOOK.test(path)) return REASON_OF_WORKSPACE;
-  return REASONS_BY_CODE[code] ?? hintOf(code) ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
+  const byCode = REASONS_BY_CODE[code] ?? (code === 'refused' ? undefined : hintOf(code));
+  return byCode ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
 }
 
 export const refusedSchema = z.strictObject({ limit: countSchema });

@@ -10,6 +10,7 @@ import {
   nameInHeader,
   requireSecrets,
   requireText,
+  signingTokenProblem,
   standardSignature,
 } from '../kit/verify.ts';
 import { connect } from './connect.ts';
@@ -42,6 +43,7 @@ export const generic: Connector<Options> = {
   largestDelivery: MEBIBYTE,
   options,
   host: (given) => given.system,
+  secretProblem: signingTokenProblem,
   verify,
   sign: standardSignature,
   translate,

@@ -11,6 +11,7 @@ import {
   requireSecrets,
   requireText,
   SIGNING_KEY,
+  signingTokenProblem,
   singleHeader,
   standardSignature,
 } from '../kit/verify.ts';
@@ -114,6 +115,7 @@ export const gitlab = gitConnector({
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: (given) => given.host,
+  secretProblem: (secret) => (secret.startsWith(SIGNING_KEY) ? signingTokenProblem(secret) : undefined),
   fetchesReviews: ({ token }) => token !== undefined,
   verify,
   sign(body, secret, context) {

@@ -84,9 +84,6 @@ export function signatureMismatch(what: string, hint?: string): SyncError {
   return new SyncError('signature_mismatch', `the signature ${what}`, hint === undefined ? {} : { hint });
 }
 
-const SIGNING_TOKEN_HINT =
-  'Put the signing token of the sender into webhookSecrets. If you choose it yourself, make one with: echo "whsec_$(openssl rand -base64 32)"';
-
 /** Returns a name or id in a header of a verified request. Throws `delivery_malformed` if it has another form. */
 export function nameInHeader(request: WebhookRequest, name: string, form = /^[A-Za-z0-9_-]{1,100}$/): string {
   const value = singleHeader(request, name);
@@ -133,10 +130,7 @@ export async function checkStandardWebhook(
     matches.push(signatures.map((signature) => isSameSecret(signature, expected)).includes(true));
   }
   if (matches.length === 0)
-    throw signatureMismatch(
-      'needs a signing token: webhookSecrets contains none that begins with whsec_',
-      SIGNING_TOKEN_HINT,
-    );
+    throw signatureMismatch('needs a signing token, and webhookSecrets contains none', SIGNING_TOKEN_HINT);
   if (!matches.includes(true)) throw signatureMismatch('was made with another key, or the body was changed');
   // Checked last, because only a valid signature proves that the sender wrote this time.
   if (Math.abs(now - Number(sentAt) * 1_000) > LARGEST_SKEW)
@@ -144,6 +138,15 @@ export async function checkStandardWebhook(
       'signature_expired',
       'the signed time is more than 5 minutes away from the time of this machine',
     );
+}
+
+const SIGNING_TOKEN_HINT =
+  'Put the signing token of the sender into webhookSecrets: whsec_ and at least 24 bytes in base64. If you choose it yourself, make one with: echo "whsec_$(openssl rand -base64 32)"';
+
+/** Returns why a secret is no signing token. */
+export function signingTokenProblem(secret: string): string | undefined {
+  if (signingKeys(secret).length > 0) return undefined;
+  return `it is no signing token, so each webhook is refused. ${SIGNING_TOKEN_HINT}`;
 }
 
 /** Returns the key of a signing token; empty if the secret is no signing token, or its key is too short. */

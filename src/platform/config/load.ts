@@ -137,6 +137,7 @@ export function loadConfig(input: LoadInput): LoadedConfig {
       ...variables.warnings,
       ...problemLines(read.flatMap(({ notices = [] }) => notices)),
       ...workspaces.flatMap(clearTextWarning),
+      ...workspaces.flatMap((workspace) => secretWarnings(workspace, input.connectors)),
       ...sharedQuotaWarnings(workspaces),
     ],
   };
@@ -400,6 +401,18 @@ function pairsOfSameWorkspace<Element>(
     if (first !== undefined) return [[first, element] as const];
     taken.set(same, element);
     return [];
+  });
+}
+
+/** A warning, because polls go on without webhooks. */
+function secretWarnings(
+  { file, connections }: WorkspaceConfig,
+  connectors: LoadInput['connectors'],
+): readonly string[] {
+  return connections.flatMap(({ name, connector: id, webhookSecrets }) => {
+    const connector = connectors.find((each) => each.id === id);
+    const [problem] = webhookSecrets.flatMap((secret) => connector?.secretProblem?.(secret) ?? []);
+    return problem === undefined ? [] : [`${file}: connections.${name}.webhookSecrets: ${problem}`];
   });
 }
 

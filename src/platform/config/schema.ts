@@ -10,6 +10,8 @@ export interface ConnectorOptions {
   readonly options: ZodType;
   /** Shortest pause between two polls that the vendor allows with these options, milliseconds. */
   shortestPoll?(options: never): number;
+  /** Returns why no webhook can be verified with this secret. Absent: each text is a usable secret. */
+  secretProblem?(secret: string): string | undefined;
 }
 
 /** One workspace, read and checked. Durations are milliseconds, and the workspace without an address is the embedded service. */

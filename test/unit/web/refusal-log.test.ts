@@ -27,7 +27,7 @@ async function setUp() {
   log.watch(server);
   server.post('/webhooks/:workspace/:connection', (request, reply) => {
     const status = Number(request.headers['x-answer'] ?? 401);
-    return reply.code(status).send(JSON.stringify({ error: status === 401 ? 'signature_mismatch' : 'not_found' }));
+    return reply.code(status).send(JSON.stringify({ error: CODES[status] }));
   });
   server.get('/api/v1/*', (request, reply) => {
     request.passage = { workspace: 'acme', isAnswered: request.url.includes('answered') };
@@ -43,6 +43,8 @@ async function setUp() {
   return { installation, clock, log, post, get, refused, statements };
 }
 
+const CODES: Readonly<Record<number, string>> = { 401: 'signature_mismatch', 404: 'not_found', 405: 'refused' };
+
 test('says what was refused, of whom, why, with which headers, and nothing that is secret', async () => {
   const { log, post, refused, clock } = await setUp();
   const at = clock.now();
@@ -57,11 +59,13 @@ test('says what was refused, of whom, why, with which headers, and nothing that 
     'x-github-event': 'push',
     'x-other': `is ${SECRET}.`,
   });
+  await post('/webhooks/acme/github', { 'x-answer': '405' });
   await post(`/webhooks/${SECRET}/x`, { 'x-answer': '404', 'x-long': 'y'.repeat(9_000) });
   await log.flush();
   const rows = await refused();
-  expect(rows).toHaveLength(2);
-  const found = rows.find(({ workspace }) => workspace === 'acme');
+  expect(rows).toHaveLength(3);
+  expect(rows.find(({ code }) => code === 'refused')?.reason).toBe('The address takes POST only.');
+  const found = rows.find(({ code }) => code === 'signature_mismatch');
   expect(found).toMatchObject({
     ...{ method: 'POST', path: '/webhooks/acme/github', connection: 'github', status: 401, address: '203.0.113.7' },
     ...{ code: 'signature_mismatch', reason: expect.stringContaining('secret'), count: 1, firstAt: at, lastAt: at },
@@ -75,7 +79,7 @@ test('says what was refused, of whom, why, with which headers, and nothing that 
   expect(new Map(lost?.headers).get('x-long')).toHaveLength(200);
   expect(JSON.stringify(rows)).not.toContain(SECRET);
   // Requests that lead to no workspace are shown to administrators of all workspaces.
-  expect(await refused(['acme'])).toEqual([found]);
+  expect((await refused(['acme'])).map(({ status }) => status).sort()).toEqual([401, 405]);
   expect(await refused(['other'])).toEqual([]);
 });
 

@@ -1,6 +1,7 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { generic } from '../../../../src/connectors/generic/index.ts';
 import { shortcut } from '../../../../src/connectors/shortcut/index.ts';
 import type { SyncError } from '../../../../src/model/errors.ts';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
@@ -309,6 +310,14 @@ test('plain http to another machine is a warning [A19]', () => {
   expect(loadText(text('http://127.0.0.1:1/api/v1')).warnings).toEqual([]);
   expect(loadText(text('http://work.example.com/api/v1')).warnings).toEqual([
     expect.stringMatching(/work\.yaml: workspace\.url is plain http, so the API key crosses the network unencrypted$/),
+  ]);
+});
+
+test('a webhook secret that its vendor cannot use is a warning', () => {
+  const text = `name: acme\nconnections: { own: { connector: generic, system: crm, webhookSecrets: ${'0123456789abcdef'.repeat(2)} } }`;
+  const { warnings } = loadConfig({ text, path: '/absent', env: {}, connectors: [generic], apiOverrides });
+  expect(warnings).toEqual([
+    expect.stringMatching(/: connections\.own\.webhookSecrets: it is no signing token, .*whsec_/),
   ]);
 });
 
