@@ -170,7 +170,7 @@ export const CODES = {
   },
   over_budget: {
     verdict: 'never',
-    hint: 'Its text takes too long to read, perhaps on purpose. Look at it where it was written; `worksync quarantine retry` reads it again.',
+    hint: 'Its text takes too long to read, perhaps on purpose. Look at it where it was written; "worksync quarantine retry <number>" reads it again.',
   },
   connection_unknown: {
     verdict: 'never',

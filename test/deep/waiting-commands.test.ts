@@ -66,6 +66,7 @@ describe('while the key is refused', () => {
     const again = await commandLine('tasks', 'list');
     expect(again).toMatchObject({ code: 77, stdout: '' });
     expect(again.stderr).toMatch(/nothing is sent to the workspace for \d+ s: the workspace refused the key/);
+    expect(again.stderr).not.toContain('Waiting for');
     configure({ quota: '{ requests: 100, burst: 50 }' });
     const listed = await commandLine('tasks', 'list');
     expect([listed.code, complaintsOf(listed)]).toEqual([0, '']);

@@ -56,7 +56,7 @@ interface TimelineTimes {
 }
 
 export interface Phase {
-  /** decision: the wait for reconcile; due: the debounce; slot: the wait for the quota; request: the wait for the answer. */
+  /** decision: the wait for reconcile; due: the debounce; slot: the wait for its earliest time or the quota; request: the wait for the answer. */
   readonly name: 'decision' | 'due' | 'slot' | 'request';
   readonly from: number;
   /** Null: not ended yet. */

@@ -26,7 +26,7 @@ import type { ServedDaemon } from './whole-status.ts';
 
 const LONGEST_CHECK = 30_000;
 
-/** Checks all workspaces and their providers. Sends up to three requests to each workspace. */
+/** Checks all workspaces and their providers. Sends up to four requests to each workspace. */
 export async function checkAll({ partitions, wrong, clock }: Checked): Promise<Finding[]> {
   const lost = [...wrong].map(([name, error]) => failed(name, error));
   const found = await Promise.all(partitions.map((each) => checkPartition(each, clock)));

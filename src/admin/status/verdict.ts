@@ -172,7 +172,7 @@ export const WARNINGS: readonly Warning[] = [
     stops: 'What these deliveries say is not applied. All other deliveries go on.',
     command: 'worksync quarantine list',
     seen: ({ deliveries }) => deliveries.quarantinedSeen,
-    hint: 'List the reasons with "worksync quarantine list". worksync tries a delivery again when its sender repeats it. "worksync quarantine dismiss" ignores those that you do not need.',
+    hint: 'List the reasons with "worksync quarantine list". worksync tries a delivery again when its sender repeats it. "worksync quarantine dismiss <number>" ignores one that you do not need, and "worksync quarantine dismiss --all" all of them.',
     find: ({ deliveries }) => deliveries.quarantined,
     describe: (count) => (count === 1 ? '1 delivery quarantined' : `${count} deliveries quarantined`),
   },

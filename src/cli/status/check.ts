@@ -19,7 +19,7 @@ const PATIENCE = 180_000;
 
 export const addCheck: AddCommands = (program, setting) => {
   withDaemonOptions(program.command('check'), OF_HOOKS)
-    .description('check the configuration, the workspace and the providers; uses up to three requests')
+    .description('check the configuration, the workspace and the providers; uses up to four requests')
     .option('--offline', 'check only the configuration: sends no request, and needs no data folder')
     .option('--json', 'print one JSON object per finding')
     .addHelpText('after', '\nExample: worksync check --offline --json')

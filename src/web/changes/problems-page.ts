@@ -2,7 +2,7 @@ import type { PostponedAction } from '../../admin/changes/postponed.ts';
 import { type EntityNames, entityNamesOf } from '../../admin/items/human-names.ts';
 import type { Cause } from '../../admin/status/status.ts';
 import type { HeldClass } from '../../model/change.ts';
-import { asTyped } from '../../platform/lib/own-program.ts';
+import { asTyped, commandAsTyped } from '../../platform/lib/own-program.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import type { HeldChanges } from '../../store/changes/held-changes.ts';
 import { troubles } from '../connections/connection-cards.ts';
@@ -64,7 +64,7 @@ const HAS_BUTTONS: ReadonlySet<string> = new Set(['changes_held', 'deliveries_qu
 async function causeCard(context: WorkspacePageContext, cause: Cause): Promise<Markup> {
   const { code, message, hint, verdict, stops, since, seenAt, command } = cause;
   const { now } = context;
-  const asked = command === null ? null : html` · on the machine: ${copyable(command)}`;
+  const asked = command === null ? null : html` · on the machine: ${copyable(commandAsTyped(command.replace(/^worksync /, '')))}`;
   return html`<section class="card stack" id="${code}"><div class="row"><h2 class="text">${message}</h2>${chip(VERDICT_TONES[verdict], verdict === 'blocked' ? 'blocks everything' : 'needs you')}</div>
 <p>${asTyped(stops)}</p>
 ${HAS_BUTTONS.has(code) ? null : html`<p class="soft">${asTyped(hint)}</p>`}
