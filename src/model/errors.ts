@@ -76,7 +76,7 @@ export const CODES = {
   },
   data_folder_unusable: {
     verdict: 'wait-until',
-    hint: 'Let the user of the daemon write the named file and its folder, or name another folder: --data or WORKSYNC_DATA.',
+    hint: 'Let this user write the named file and its folder, or name another folder; for data: --data or WORKSYNC_DATA.',
     exit: 78,
   },
   address_in_use: {
@@ -374,6 +374,7 @@ const FILE_SYSTEM_CODES: Readonly<Record<string, ErrorCode>> = {
   ENOSPC: 'disk_full',
   EDQUOT: 'disk_full',
   EROFS: 'data_folder_unusable',
+  EACCES: 'data_folder_unusable',
 };
 
 function knownCode(code: unknown): ErrorCode | undefined {

@@ -150,6 +150,7 @@ describe('every route', () => {
         ...['public /help GET', 'public /help/ GET', 'public /help/:page GET'],
         ...['public /livez GET HEAD', 'public /readyz GET HEAD'],
         ...['/', '/live', '/status.json', ...pages].map((path) => `read ${path} GET`),
+        'webhook /webhooks/* DELETE GET HEAD OPTIONS PATCH POST PUT',
         'webhook /webhooks/:workspace/:connection DELETE GET HEAD OPTIONS PATCH POST PUT',
       ].toSorted(),
     );

@@ -122,10 +122,10 @@ describe('what is not signed', () => {
 describe('the route', () => {
   test('answers alike for an unknown workspace and an unknown connection, and refuses where no secret is set', async () => {
     endpoint = await openEndpoint(store, [activeWith(), activeWith({ name: 'open', secrets: [] })]);
-    const paths = ['/webhooks/other/notes', '/webhooks/main/other', '/webhooks/main/__proto__'];
-    for (const path of paths) {
-      const answer = await endpoint.post(path, 'x', signed('x'));
-      expect([path, answer.status, answer.body]).toEqual([path, 404, '{"error":"not_found"}']);
+    const names = ['other/notes', 'main/other', 'main/__proto__', 'main', 'main/open/more'];
+    for (const name of names) {
+      const answer = await endpoint.post(`/webhooks/${name}`, 'x', signed('x'));
+      expect([name, answer.status, answer.body]).toEqual([name, 404, '{"error":"not_found"}']);
     }
     const unsigned = await endpoint.post('/webhooks/main/open', 'x', signed('x'));
     expect([unsigned.status, unsigned.body]).toEqual([401, '{"error":"signature_missing"}']);

@@ -131,12 +131,22 @@ export function webhookRoutes(
     handler: (request, reply) => verifySharedKey(context, request, reply),
   });
   server.route<Path>({
-    method: ['PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    method: OTHER_METHODS,
     url: ROUTE,
     config,
     handler: (request, reply) => rejectMethod(receiverOf(context, request), reply),
   });
+  // Without this route, an incomplete address would be answered like a page: log in.
+  server.route({
+    method: [...OTHER_METHODS, 'GET', 'HEAD', 'POST'],
+    url: '/webhooks/*',
+    config,
+    onRequest: (_request, reply) => void sendError(reply.type(JSON_TYPE), 404, 'not_found'),
+    handler: (_request, reply) => reply,
+  });
 }
+
+const OTHER_METHODS = ['PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 const CODE_OF_STATUS: Readonly<Record<number, string>> = { 413: 'payload_too_large', 500: 'internal' };
 

@@ -277,6 +277,11 @@ describe('a thrown value', () => {
     expect(error).toMatchObject({ code: 'internal', verdict: 'retry', message });
     expect(error.cause).toBe(thrown);
   });
+
+  it('of a file that this user may not write is no fault of worksync', () => {
+    const thrown = Object.assign(new Error('EACCES: permission denied, open x'), { code: 'EACCES' });
+    expect(asSyncError(thrown).code).toBe('data_folder_unusable');
+  });
 });
 
 it('a stored failure keeps its remedy', () => {
