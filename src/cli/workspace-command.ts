@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.ts';
 import { unknownName } from '../admin/named.ts';
 import type { Partition } from '../daemon/partition.ts';
-import { asSyncError, SyncError } from '../model/errors.ts';
+import { asSyncError, type ErrorCode, SyncError } from '../model/errors.ts';
 import { environment, type Flags } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
@@ -93,9 +93,9 @@ export async function withWorkspace<Result>(
 
 /** Loads the contract only here, because it takes long. */
 async function clientOf({ workspace: { id: workspaceId, api } }: WorkspaceConfig) {
-  const { createSend, createWorkspaceClient } = await import('../workspace-api/typed-client.ts');
+  const { createSend, createWorkspaceClient, keyRemedy } = await import('../workspace-api/typed-client.ts');
   const { apiOverrides } = await import('../workspace-api/contract.ts');
-  return { createSend, createWorkspaceClient, names: { workspaceId, api: apiOverrides.parse(api ?? {}) } };
+  return { createSend, createWorkspaceClient, keyRemedy, names: { workspaceId, api: apiOverrides.parse(api ?? {}) } };
 }
 
 /** Sends admin operations to the daemon that owns the data folder. */
@@ -159,22 +159,26 @@ export async function withOAuth<Result>(
   const { oauthToken } = await import('../platform/config/tokens.ts');
   const token = oauthToken(environment(), flags.oauthTokenFile);
   session.scrubber.add(token);
-  const { createSend, createWorkspaceClient, names } = await clientOf(config);
+  const { createSend, createWorkspaceClient, keyRemedy, names } = await clientOf(config);
   const send = createSend({ http, baseUrl, apiKey: () => token, api: names.api });
   const audibleSend = (request: Parameters<typeof send>[0]) =>
     withWaitNotice('the workspace', REQUEST_TIMEOUT, () => send(request, {}));
   try {
     return await work({ client: createWorkspaceClient({ ...names, send: audibleSend }), config });
   } catch (error) {
-    const { code, message, status } = asSyncError(error);
-    // The remedy of the client is about the key of the configuration.
-    throw code === 'unauthorized' ? new SyncError(code, message, { status, hint: RENEW_TOKEN, cause: error }) : error;
+    const { code, message, status, hint } = asSyncError(error);
+    if (hint !== keyRemedy(code)) throw error;
+    throw new SyncError(code, message, { status, hint: TOKEN_REMEDIES[code], cause: error });
   } finally {
     await http.close();
   }
 }
 
-const RENEW_TOKEN = 'The OAuth token is wrong, or has ended: renew it, and give the command the new one.';
+/** Replace the remedies of the client that are about the key of the configuration. */
+const TOKEN_REMEDIES: { readonly [Code in ErrorCode]?: string } = {
+  unauthorized: 'The OAuth token is wrong, or has ended: renew it, and give the command the new one.',
+  forbidden: 'The OAuth token lacks the right for this: use the one of a workspace owner or admin.',
+};
 
 /** Flags that every command on a workspace takes. */
 export type WorkspaceFlags = Flags & PatienceFlags & { readonly workspace?: string; readonly json?: boolean };

@@ -270,6 +270,11 @@ describe('api', () => {
     const refused = await run('api', 'listAgents', '--oauth-token-file', file('ended', 'wst_that_has_ended'));
     expect(refused).toMatchObject({ code: 77, stderr: expect.stringMatching(/renew/i) });
     expect(refused.stderr).not.toContain('apiKey');
+    const userId = await service.service.addUser({ workspaceId: service.workspaceId, name: 'Bob', role: 'member' });
+    const ofMember = { workspaceId: service.workspaceId, userId, role: 'member', ttl: null } as const;
+    const ofBob = (await service.service.mintToken(ofMember)).secret;
+    const limited = await run('api', 'listApiKeys', '--oauth-token-file', file('member', ofBob));
+    expect(limited).toMatchObject({ code: 77, stderr: expect.stringContaining('a workspace owner or admin') });
     const token = ['--oauth-token-file', file('owner', service.oauthToken)];
     expect((await good('api', 'createAgent', '--body', '{"name":"Coder"}', ...token)).stdout).toContain('"agentId"');
     const keyPath = join(scratch, 'api.key');

@@ -183,7 +183,8 @@ function withFile(path: string | undefined, env: Environment, files: Files): Com
   // A folder of this name is a virtual environment of Python.
   if (kind === undefined || kind === 'folder') return { settings: env, variables: env, place: path };
   const content = reading(path, () => files.read(path, LARGEST));
-  const values = Object.entries(valuesIn(path, content));
+  const { values: all, ignored } = valuesIn(path, content);
+  const values = Object.entries(all);
   const used = values.filter(([name]) => !isSet(env, name));
   const settings = used.filter(([name]) => name.startsWith('WORKSYNC_'));
   return {
@@ -194,7 +195,7 @@ function withFile(path: string | undefined, env: Environment, files: Files): Com
       path,
       used: used.map(([name]) => name),
       overridden: values.map(([name]) => name).filter((name) => isSet(env, name)),
-      warnings: readableByAll(path, content.stats),
+      warnings: [...readableByAll(path, content.stats), ...ignored],
     },
   };
 }
@@ -218,7 +219,8 @@ function folderOfFiles(given: string | undefined, files: Files): string {
   return resolve(isFolder ? given : dirname(given));
 }
 
-function valuesIn(path: string, { bytes, stats: { mode, uid } }: FileContent): Readonly<Record<string, string>> {
+/** Returns the variables that have a value, and a warning for each line that is ignored. */
+function valuesIn(path: string, { bytes, stats: { mode, uid } }: FileContent) {
   const refuse = (problem: string, hint: string) => new SyncError('config_unreadable', `${path}: ${problem}`, { hint });
   if ((mode & 0o002) !== 0) throw refuse(`everybody may write to it (mode ${octal(mode)})`, `Run: chmod 600 ${path}`);
   const me = process.getuid?.() ?? uid;
@@ -232,7 +234,24 @@ function valuesIn(path: string, { bytes, stats: { mode, uid } }: FileContent): R
     const hint = 'Remove these lines from .env, and set the variables in the environment of the process.';
     throw new SyncError('config_invalid', lines.join('\n'), { hint });
   }
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+  return {
+    values: Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')),
+    ignored: ignoredLines(text, Object.values(values)).map(
+      (line) => `${path}:${line}: ignored, because it is not NAME=value`,
+    ),
+  };
+}
+
+const ASSIGNMENT_OR_COMMENT = /^(?:#|(?:export\s+)?[\w.-]+\s*=|$)/;
+
+/** Returns the numbers of the lines that are neither an assignment nor a part of a value with several lines. */
+function ignoredLines(text: string, values: readonly string[]): readonly number[] {
+  const inValues = new Set(values.flatMap((value) => value.split('\n').slice(1)).map((line) => line.trim()));
+  return text.split('\n').flatMap((line, index) => {
+    const content = line.trim();
+    const isRead = ASSIGNMENT_OR_COMMENT.test(content) || inValues.has(content.replace(/["'`]$/, ''));
+    return isRead ? [] : [index + 1];
+  });
 }
 
 function reading<Result>(path: string, read: () => Result): Result {

@@ -64,7 +64,8 @@ const HAS_BUTTONS: ReadonlySet<string> = new Set(['changes_held', 'deliveries_qu
 async function causeCard(context: WorkspacePageContext, cause: Cause): Promise<Markup> {
   const { code, message, hint, verdict, stops, since, seenAt, command } = cause;
   const { now } = context;
-  const asked = command === null ? null : html` · on the machine: ${copyable(commandAsTyped(command.replace(/^worksync /, '')))}`;
+  const asked =
+    command === null ? null : html` · on the machine: ${copyable(commandAsTyped(command.replace(/^worksync /, '')))}`;
   return html`<section class="card stack" id="${code}"><div class="row"><h2 class="text">${message}</h2>${chip(VERDICT_TONES[verdict], verdict === 'blocked' ? 'blocks everything' : 'needs you')}</div>
 <p>${asTyped(stops)}</p>
 ${HAS_BUTTONS.has(code) ? null : html`<p class="soft">${asTyped(hint)}</p>`}

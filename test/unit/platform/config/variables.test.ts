@@ -148,6 +148,13 @@ describe('.env', () => {
     const { file } = commandEnvironment({ config }, {});
     expect(file?.warnings).toEqual([`everybody may read ${path} (mode 0644); set its mode to 0600`]);
   });
+
+  it('names each line that is no assignment', () => {
+    const path = writeEnv('# a comment\nPEM="one\ntwo\n"\n\nFOO\nexport A = 1\nTOKEN: abc\n');
+    const { file } = commandEnvironment({ config }, {});
+    const ignored = 'ignored, because it is not NAME=value';
+    expect(file).toMatchObject({ used: ['A', 'PEM'], warnings: [`${path}:6: ${ignored}`, `${path}:8: ${ignored}`] });
+  });
 });
 
 describe('tokens of the daemon', () => {
