@@ -83,6 +83,7 @@ describe('a database file that is', () => {
         for (const end of ['', '-wal', '-shm']) rmSync(file + end);
       },
     ],
+    ['without its log', (file) => rmSync(`${file}-wal`)],
     ['moved away', (file) => renameSync(file, `${file}.away`)],
     [
       'replaced by a copy',
