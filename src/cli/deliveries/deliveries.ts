@@ -259,7 +259,6 @@ export const addQuarantine: AddCommands = (program, setting) => {
           printable(`${id}  ${new Date(receivedAt).toISOString()}  ${connection} ${event}: ${reason ?? ''}`),
         )
         .join('\n') || 'nothing is in quarantine',
-    json: (found) => [found],
   });
   operationCommand(group, setting, {
     usage: 'retry [delivery...]',
