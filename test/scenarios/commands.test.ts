@@ -247,11 +247,8 @@ describe('api', () => {
     ['an id that is missing', ['getTask'], /missing required argument 'taskId'/],
     ['an id that cannot be one', ['getTask', 'no id'], /taskId is not a valid id\n .*1 to 64 letters/],
     ['a body with a wrong field', ['createBug', '--body', '{"title":"x","labels":[1]}'], /--body: labels\.0: /],
-    [
-      'an unknown field',
-      ['createBug', '--body', '{"title":"x","labls":[]}'],
-      /no field "labls" \(did you mean "labels"/,
-    ],
+    ['an unknown field', ['createBug', '--body', '{"titel":"x"}'], /no field "titel" \(did you mean "title"/],
+    ['a missing field', ['createBug', '--body', '{}'], /--body: title: missing/],
     ['secrets without a file', ['createApiKey', '--body', '{"description":"x"}'], /'--write-to <file>' not specified/],
   ])('ends with 2 for %s, and asks nobody', async (_what, args, message) => {
     const before = await received();

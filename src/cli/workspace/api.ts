@@ -79,11 +79,12 @@ function queryOf(schema: Schema | undefined, pairs: readonly string[] = []): Fie
 
 /** Throws `usage`, which names the fields at fault. */
 function checked(flag: string, schema: Schema | undefined, value: unknown): unknown {
+  const known = schema ? formsOf(schema, 'input').flatMap(({ properties = {} }) => Object.keys(properties)) : [];
+  const names = typeof value === 'object' && !Array.isArray(value) ? Object.keys(value ?? {}) : [];
+  const unknown = names.find((name) => known.length > 0 && !known.includes(name));
+  if (unknown !== undefined) throw unknownName('field', unknown, known);
   const { error } = schema?.safeParse(value) ?? {};
   if (error) throw new SyncError('usage', `${flag}: ${problemsOf(error)}`);
-  const known = schema ? formsOf(schema, 'input').flatMap(({ properties = {} }) => Object.keys(properties)) : [];
-  const unknown = Object.keys(value ?? {}).find((name) => known.length > 0 && !known.includes(name));
-  if (unknown !== undefined) throw unknownName('field', unknown, known);
   return value;
 }
 

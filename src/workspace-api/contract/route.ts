@@ -124,8 +124,12 @@ const MAX_PROBLEMS = 5;
 export function problemsOf({ issues }: z.ZodError): string {
   return issues
     .slice(0, MAX_PROBLEMS)
-    .map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`))
+    .map(({ path, message }) => [...(path.length === 0 ? [] : [path.join('.')]), wordsOf(message)].join(': '))
     .join('; ');
+}
+
+function wordsOf(message: string): string {
+  return message.endsWith('received undefined') ? 'missing' : message.replace(/^(Invalid|Too) \w+: /, '');
 }
 
 /**
