@@ -27,6 +27,6 @@ export function laterCondition(effect: LabReport['effects'][number]['effect']): 
 export const TIMELINE_PHASE_LABELS: Readonly<Record<Phase['name'], string>> = {
   decision: 'read and decided',
   due: 'wait for further events',
-  slot: 'wait for its time or the quota',
+  slot: 'wait for its turn',
   request: 'request',
 };
