@@ -79,7 +79,7 @@ test('says what was refused, of whom, why, with which headers, and nothing that 
   expect(new Map(lost?.headers).get('x-long')).toHaveLength(200);
   expect(JSON.stringify(rows)).not.toContain(SECRET);
   // Requests that lead to no workspace are shown to administrators of all workspaces.
-  expect((await refused(['acme'])).map(({ status }) => status).sort()).toEqual([401, 405]);
+  expect(new Set((await refused(['acme'])).map(({ status }) => status))).toEqual(new Set([401, 405]));
   expect(await refused(['other'])).toEqual([]);
 });
 
