@@ -232,7 +232,7 @@ export function withWaitLimit(
         const error = asSyncError(thrown);
         const { retryAfter: wait } = error;
         if (wait === undefined) throw error;
-        // A refused key is accepted again only after somebody has changed it.
+        // Waiting does not help against a refused key.
         if (hasReported || wait > left || error.code !== 'rate_limited') throw giveUp(error, patience, wait);
         say(`worksync: ${error.message}. Waiting for at most ${span(left)}.`);
         hasReported = true;

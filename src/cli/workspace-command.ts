@@ -174,7 +174,7 @@ export async function withOAuth<Result>(
   }
 }
 
-/** Replace the remedies of the client that are about the key of the configuration. */
+/** Remedies about a person's token. Those of the client are about the key of the configuration. */
 const TOKEN_REMEDIES: { readonly [Code in ErrorCode]?: string } = {
   unauthorized: 'The OAuth token is wrong, or has ended: renew it, and give the command the new one.',
   forbidden: 'The OAuth token lacks the right for this: use the one of a workspace owner or admin.',

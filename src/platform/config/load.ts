@@ -404,7 +404,7 @@ function pairsOfSameWorkspace<Element>(
   });
 }
 
-/** A warning, because polls go on without webhooks. */
+/** Warns of secrets with which no webhook can be verified. They are no error, because polls continue without webhooks. */
 function secretWarnings(
   { file, connections }: WorkspaceConfig,
   connectors: LoadInput['connectors'],

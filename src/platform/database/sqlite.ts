@@ -140,14 +140,14 @@ function createHeaderCheck(raw: BetterSqlite.Database, file: string, watch: Faul
     return header === undefined ? Number.POSITIVE_INFINITY : header.expectedBytes - header.bytes;
   };
 
-  /** Whether the log cannot have the missing pages. Unknown, and false, while another program has a part in a checkpoint. */
+  /** Whether the log cannot supply the missing pages. False while another program prevents a complete checkpoint. */
   function isDamaged(missing: number): boolean {
     if (missing === Number.POSITIVE_INFINITY) return true;
     if (missing <= 0 || raw.inTransaction) return false;
     const [checkpoint] = watch.during(() => raw.pragma('wal_checkpoint')) as [Checkpoint];
     const { busy, log, checkpointed } = checkpoint;
     if (busy !== 0 || log !== checkpointed) return false;
-    // A checkpoint fills what neither file nor log has with zeros, so the bytes afterwards would not show a larger gap.
+    // A checkpoint extends the file with zeros, so its size afterwards does not show a gap that was larger than the log.
     return missing > log * Number(raw.pragma('page_size', { simple: true })) || missingBytes() > 0;
   }
 
