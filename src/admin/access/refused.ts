@@ -52,6 +52,7 @@ const REASON_OF_WORKSPACE =
 /** Pure. Returns the reason of a refusal, for people. */
 function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | 'status' | 'path'>): string {
   if (status === 401 && WORKSPACE_WEBHOOK.test(path)) return REASON_OF_WORKSPACE;
+  // The hint of `refused` refers to a message, and a stored request has none.
   const byCode = REASONS_BY_CODE[code] ?? (code === 'refused' ? undefined : hintOf(code));
   return byCode ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
 }

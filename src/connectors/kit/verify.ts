@@ -146,7 +146,7 @@ const SIGNING_TOKEN_HINT =
 /** Returns why a secret is no signing token. */
 export function signingTokenProblem(secret: string): string | undefined {
   if (signingKeys(secret).length > 0) return undefined;
-  return `it is no signing token, so each webhook is refused. ${SIGNING_TOKEN_HINT}`;
+  return `it is no signing token, so no webhook can be verified with it. ${SIGNING_TOKEN_HINT}`;
 }
 
 /** Returns the key of a signing token; empty if the secret is no signing token, or its key is too short. */
