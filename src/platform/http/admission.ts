@@ -67,7 +67,9 @@ interface Holder {
   readonly group: string;
   /** Bytes that its body will have, or the largest number that is accepted. */
   readonly announced: number;
-  /** Cleared when it leaves: V8 may keep the holder in an outgrown table of the set, and with it the whole request. */
+  /** Its index among the holders; -1 after it has left. */
+  index: number;
+  /** Cleared when it leaves: V8 may keep the holder in an outgrown table of a set, and with it the whole request. */
   giveUp: ((isSuspect: boolean) => void) | undefined;
   readonly since: number;
   held: number;
@@ -115,7 +117,11 @@ export class MemoryBudget {
   readonly #clock: Clock;
   readonly #isSuspect: (group: string) => boolean;
   readonly #total: number;
-  readonly #holders = new Set<Holder>();
+  /**
+   * In no order. An array, because each request enters and leaves: V8 links the outgrown tables of a set, so that an old one keeps
+   * many finished requests until the next full collection of garbage.
+   */
+  readonly #holders: Holder[] = [];
   readonly #waiting = new Set<Holder>();
   /** Holders with a reservation for the rest of their body. */
   readonly #reserved = new Set<Holder>();
@@ -147,6 +153,7 @@ export class MemoryBudget {
     const holder: Holder = {
       group,
       announced,
+      index: this.#holders.length,
       giveUp,
       since: now,
       held: 0,
@@ -154,7 +161,7 @@ export class MemoryBudget {
       movedAt: now,
       movedWith: 0,
     };
-    this.#holders.add(holder);
+    this.#holders.push(holder);
     this.#scheduleCheck();
     return {
       take: (bytes) => this.#take(holder, bytes),
@@ -273,7 +280,13 @@ export class MemoryBudget {
   }
 
   #drop(holder: Holder): void {
-    if (!this.#holders.delete(holder)) return;
+    if (holder.index < 0) return;
+    const last = this.#holders.pop() as Holder;
+    if (last !== holder) {
+      this.#holders[holder.index] = last;
+      last.index = holder.index;
+    }
+    holder.index = -1;
     this.#waiting.delete(holder);
     this.#reserved.delete(holder);
     holder.giveUp = undefined;
@@ -303,7 +316,7 @@ export class MemoryBudget {
     this.#clock.after(PATIENCE / 2, () => {
       this.#lost += Math.max(0, this.#clock.monotonic() - due);
       this.#nextCheck = undefined;
-      if (this.#holders.size === 0) return;
+      if (this.#holders.length === 0) return;
       this.#scheduleCheck();
       this.#settle();
     });
