@@ -2,7 +2,7 @@
 
 import type * as kysely from 'kysely';
 import { sql } from 'kysely';
-import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/database-schema.ts';
+import { type Dialect, dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/database-schema.ts';
 import type { Database } from '../platform/database/database-types.ts';
 import { chunksOf, yieldForRequests } from '../platform/lib/concurrency.ts';
 import type { Schema, Tables } from './schema/tables.ts';
@@ -20,6 +20,7 @@ type Table = keyof Tables;
  */
 export interface Scope {
   readonly workspace: number;
+  readonly dialect: Dialect;
   /** The unit of work; see `unit-of-work.ts`. Absent: each statement goes to the database. */
   readonly unitOfWork?: CachedRows;
   /** The whole database, for statements on rows of several workspaces. Such a statement names the workspaces itself. */
@@ -53,6 +54,7 @@ export type NewRow<T extends Table> = Omit<kysely.Insertable<Schema[T]>, 'worksp
 export function scopeOf(whole: Sql, workspace: number): Scope {
   const scope = {
     workspace,
+    dialect: dialectOf(whole),
     whole,
     selectFrom: (table: Table) => whole.selectFrom(anyTable(table)).where(workspaceRef(table), '=', workspace),
     selectJoined: ([one, column]: Column<Table>, [other, same]: Column<Table>) =>

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Item, ItemKey } from '../../model/item.ts';
-import { dialectOf, textIn } from '../../platform/database/database-schema.ts';
+import { textIn } from '../../platform/database/database-schema.ts';
 import { chunksOf } from '../../platform/lib/concurrency.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
@@ -96,7 +96,7 @@ export type OpenPullRequest = Awaited<ReturnType<typeof openPullRequests>>[numbe
 
 /** Returns the branches and the repositories of at most `most` open pull requests, as far as they are known. */
 export async function openPullRequests(query: Scope, most: number) {
-  const field = (name: string) => textIn(dialectOf(query.whole), 'fields', ['item', name]);
+  const field = (name: string) => textIn(query.dialect, 'fields', ['item', name]);
   return query
     .selectFrom('items')
     .select([field('baseBranch').as('baseBranch'), field('defaultBranch').as('defaultBranch')])
@@ -236,7 +236,7 @@ export async function itemLabels(query: Scope, keys: readonly ItemKey[]) {
   const labels = query
     .selectFrom('items')
     .select(['key', 'kind', 'url', ITEM_NAME.as('name')])
-    .select(textIn(dialectOf(query.whole), 'fields', ['item', 'title']).as('title'));
+    .select(textIn(query.dialect, 'fields', ['item', 'title']).as('title'));
   const pieces = [];
   for (const some of chunksOf([...new Set(keys)], KEYS_AT_ONCE))
     pieces.push(await labels.where('key', 'in', some).execute());

@@ -319,7 +319,7 @@ export async function listUnfinishedTasks(
   query: Scope,
   limit: number,
 ): Promise<readonly { readonly taskId: string; readonly reason: string }[]> {
-  const reason = reasonUnfinished(dialectOf(query.whole));
+  const reason = reasonUnfinished(query.dialect);
   const rows = await query
     .selectFrom('entities')
     .select(['task_id', reason.as('reason')])

@@ -1,5 +1,4 @@
 import { type CompiledQuery, sql } from 'kysely';
-import { dialectOf } from '../../platform/database/database-schema.ts';
 import { chunksOf } from '../../platform/lib/concurrency.ts';
 import type { Scope } from '../workspace-scope.ts';
 import { type AnyRow, CACHED_TABLES, type CachedTable, type CellValue } from './cached-tables.ts';
@@ -106,7 +105,7 @@ function compileDelete(query: Scope, table: CachedTable, size: number): Compiled
   const columns = sql.join(key.map((column) => sql.ref(column)));
   const tuples = sql.join(placeholders(size).map(() => sql`(${sql.join(key)})`));
   // SQLite accepts a list of tuples only after `values`, after which PostgreSQL could not infer the types.
-  const list = dialectOf(query.whole) === 'sqlite' ? sql`values ${tuples}` : tuples;
+  const list = query.dialect === 'sqlite' ? sql`values ${tuples}` : tuples;
   return rows.where(sql<boolean>`(${columns}) in (${list})`).compile() as unknown as CompiledQuery<AnyRow>;
 }
 
@@ -116,8 +115,8 @@ function placeholders(size: number): string[] {
 
 const statements = new Map<string, CompiledQuery<AnyRow>>();
 
-function compiled({ whole }: Scope, name: string, compile: () => CompiledQuery<AnyRow>): CompiledQuery<AnyRow> {
-  const key = `${dialectOf(whole)} ${name}`;
+function compiled({ dialect }: Scope, name: string, compile: () => CompiledQuery<AnyRow>): CompiledQuery<AnyRow> {
+  const key = `${dialect} ${name}`;
   const known = statements.get(key);
   if (known) return known;
   const statement = compile();

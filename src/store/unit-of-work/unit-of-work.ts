@@ -1,6 +1,5 @@
 // Design: src/decisions/batches.md
 
-import { createDataLoader } from '../../platform/lib/concurrency.ts';
 import type { Scope } from '../workspace-scope.ts';
 import {
   type AnyRow,
@@ -148,6 +147,7 @@ function prefetchScope(query: Scope, unit: CachedRows): Scope {
 function guarded(query: Scope, unit: CachedRows, guard: (table: string) => void): Scope {
   return {
     workspace: query.workspace,
+    dialect: query.dialect,
     unitOfWork: unit,
     get whole() {
       for (const table of Object.keys(CACHED_TABLES)) guard(table);
@@ -279,7 +279,8 @@ class IdentityMap implements RowReader {
   readonly #rows = new Map<string, AnyRow>();
   /** Results by column and value. A value without rows has an empty list. */
   readonly #lookups = new Map<string, Map<CellValue, readonly AnyRow[]>>();
-  readonly #loaders = new Map<string, (values: Iterable<CellValue>) => Promise<void>>();
+  /** Values that are looked up together once all callers wait, by column. */
+  readonly #wanted = new Map<string, { readonly values: Set<CellValue>; readonly read: Promise<void> }>();
 
   constructor(query: Scope, table: CachedTable) {
     this.#query = query;
@@ -315,10 +316,22 @@ class IdentityMap implements RowReader {
     return row && [row];
   }
 
+  /** Rejects if the statement fails, for each caller that shares it. */
   #load(column: string, values: readonly CellValue[]): Promise<void> {
-    const load = this.#loaders.get(column) ?? createDataLoader<CellValue>((wanted) => this.#read(column, wanted));
-    this.#loaders.set(column, load);
-    return load(values);
+    const wanted = this.#wanted.get(column) ?? this.#beginRead(column);
+    for (const value of values) wanted.values.add(value);
+    return wanted.read;
+  }
+
+  #beginRead(column: string) {
+    const values = new Set<CellValue>();
+    const read = promisesSettled().then(() => {
+      this.#wanted.delete(column);
+      return this.#read(column, [...values]);
+    });
+    const wanted = { values, read };
+    this.#wanted.set(column, wanted);
+    return wanted;
   }
 
   async #read(column: string, values: readonly CellValue[]): Promise<void> {
@@ -329,4 +342,9 @@ class IdentityMap implements RowReader {
     const byValue = Map.groupBy(rows, (row) => lookupValue(row, column));
     for (const value of values) lookups.set(value, byValue.get(value) ?? []);
   }
+}
+
+/** Waits until all settled promises have run their continuations: ticks come after promises. */
+function promisesSettled(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
 }
