@@ -141,10 +141,25 @@ class Placeholder {
 export function compileStatement<Values extends object, Row>(
   build: (query: Sql, values: Values) => kysely.Compilable<Row>,
 ): CompiledStatement<Values, Row> {
+  const run = compileForEach(build);
+  return (query, values) => run(query, dialectOf(query), values);
+}
+
+/** Compiles a statement on the rows of one workspace. */
+export function compileInScope<Values extends object, Row>(
+  build: (query: Scope, values: Values) => kysely.Compilable<Row>,
+): (query: Scope, values: Values) => Promise<readonly Row[]> {
+  const run = compileForEach((query, { workspace, ...values }: Values & Pick<Scope, 'workspace'>) =>
+    build(scopeOf(query, workspace), values as unknown as Values),
+  );
+  return ({ whole, dialect, workspace }, values) => run(whole, dialect, { ...values, workspace });
+}
+
+function compileForEach<Values extends object, Row>(build: (query: Sql, values: Values) => kysely.Compilable<Row>) {
   const compiled = new Map<string, kysely.CompiledQuery<Row>>();
-  return async (query, values) => {
+  return async (query: Sql, dialect: Dialect, values: Values): Promise<readonly Row[]> => {
     const names = Object.keys(values);
-    const key = `${dialectOf(query)} ${names.join(' ')}`;
+    const key = `${dialect} ${names.join(' ')}`;
     const placeholders = () => Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Values;
     const statement = compiled.get(key) ?? build(query, placeholders()).compile();
     compiled.set(key, statement);
@@ -154,16 +169,6 @@ export function compileStatement<Values extends object, Row>(
     const { rows } = await query.executeQuery<Row>({ ...statement, parameters });
     return rows;
   };
-}
-
-/** Compiles a statement on the rows of one workspace. */
-export function compileInScope<Values extends object, Row>(
-  build: (query: Scope, values: Values) => kysely.Compilable<Row>,
-): (query: Scope, values: Values) => Promise<readonly Row[]> {
-  const statement = compileStatement((query, { workspace, ...values }: Values & Pick<Scope, 'workspace'>) =>
-    build(scopeOf(query, workspace), values as unknown as Values),
-  );
-  return ({ whole, workspace }, values) => statement(whole, { ...values, workspace });
 }
 
 /** The part of a result that belongs to one workspace, by the number of the workspace. */

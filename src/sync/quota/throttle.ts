@@ -105,8 +105,8 @@ function wire(
   let requestedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
 
-  const state = (): QuotaState => ({
-    ...{ ledger, cooldown: control.cooldown, now: clock.monotonic() },
+  const state = (now = clock.monotonic()): QuotaState => ({
+    ...{ ledger, cooldown: control.cooldown, now },
     interactiveAt: Math.max(requestedAt, ledger.latest.get('interactive') ?? Number.NEGATIVE_INFINITY),
   });
   const measure = () => ({ ...limits.snapshot(state()), share: limits.share(state()) });
@@ -114,10 +114,9 @@ function wire(
   const isIdle = () => limits.isIdle(state());
   const slots = createSlots(context, ledger, control, measure, wasUnclean, isIdle);
 
-  const concurrency = () => {
+  const concurrency = (now: number) => {
     const { cooldown } = control;
     if (isProbing(cooldown)) return 1;
-    const now = clock.monotonic();
     const isOneByOne = now < cautiousUntil || isShared(cooldown, now);
     return isOneByOne ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
   };
@@ -126,13 +125,14 @@ function wire(
 
   const pump = () => {
     if (stopped) return;
-    while (followers.waits() && isAdmitted(limits, state())) followers.serveFirst();
+    const now = clock.monotonic();
+    while (followers.waits() && isAdmitted(limits, state(now))) followers.serveFirst();
     // Followers bypass the queue, and may be in flight after the requests that they follow have ended.
-    const freePlaces = () => concurrency() - followers.running();
+    const freePlaces = () => concurrency(now) - followers.running();
     const isFull = () => freePlaces() <= 0;
     queue.setConcurrency(Math.max(1, freePlaces()));
-    while (!isFull() && serveNext(queue, limits, state()));
-    timer.set(nextAdmission({ waits: (lanes) => !isFull() && queue.waits(lanes), followers }, limits, state()));
+    while (!isFull() && serveNext(queue, limits, state(now)));
+    timer.set(nextAdmission({ waits: (lanes) => !isFull() && queue.waits(lanes), followers }, limits, state(now)));
   };
 
   /** Reserves a slot at once and passes it to `grant`. Resolves when the slot has ended. */
