@@ -93,7 +93,6 @@ export function createLimits(quota: QuotaOptions) {
   const roomForAll = ({ ledger }: QuotaState) => latest(windows.map(({ cap, hold }) => roomAt(ledger.all, cap, hold)));
   const roomInShare = (state: QuotaState, slots: typeof backgroundSlots) =>
     latest(windows.map((window) => roomAt(state.ledger.background, slots(window, state), window.hold)));
-  const roomForBackground = (state: QuotaState) => Math.max(roomForAll(state), roomInShare(state, backgroundSlots));
   const backfillInterval = (state: QuotaState) => (long.cap === 0 ? 0 : long.hold / backgroundSlots(long, state));
   const nextEvenBackfill = (state: QuotaState) =>
     (state.ledger.latest.get('backfill') ?? Number.NEGATIVE_INFINITY) + backfillInterval(state);
@@ -105,8 +104,8 @@ export function createLimits(quota: QuotaOptions) {
     const isRoom = leavesRoom({ use: ledger.background, slots, hold: long.hold, now }, need);
     return long.cap === 0 || isRoom ? Number.NEGATIVE_INFINITY : now + BACKFILL_RETRY;
   };
-  const roomForBackfill = (state: QuotaState) =>
-    Math.max(roomForAll(state), roomInShare(state, backfillSlots), nextEvenBackfill(state), besideLive(state));
+  /** Time until which a backfill yields: to an even pace, and to live work. */
+  const yieldsUntil = (state: QuotaState) => Math.max(nextEvenBackfill(state), besideLive(state));
   /** Time at which the background gets more slots: by growth, or by the end of the reserve for people. */
   const growthAt = (window: SharedWindow, state: QuotaState) => {
     const reserveEnd = reserveEnds(state);
@@ -146,16 +145,15 @@ export function createLimits(quota: QuotaOptions) {
     ceiling: (state: QuotaState) => ceiling(long, state).at(state.now),
     /** Time from which any lane has room: not after now if it has room now, Infinity if an answer must come first. */
     roomForAll,
-    roomForBackground,
+    /** What the live background lanes need in addition: room in their share. */
+    roomForBackground: (state: QuotaState) => roomInShare(state, backgroundSlots),
+    /** What backfills need in addition. */
+    roomForBackfill: (state: QuotaState) => Math.max(roomInShare(state, backfillSlots), yieldsUntil(state)),
     /** Time to check again: also a growing share or the end of the reserve for people can make room. */
     nextForBackground: (state: QuotaState) =>
-      Math.min(roomForBackground(state), Math.max(roomForAll(state), nextGrowth(state))),
-    roomForBackfill,
+      Math.max(roomForAll(state), Math.min(roomInShare(state, backgroundSlots), nextGrowth(state))),
     nextForBackfill: (state: QuotaState) =>
-      Math.min(
-        roomForBackfill(state),
-        Math.max(roomForAll(state), nextEvenBackfill(state), besideLive(state), nextGrowth(state)),
-      ),
+      Math.max(roomForAll(state), yieldsUntil(state), Math.min(roomInShare(state, backfillSlots), nextGrowth(state))),
     /** Start of the last of this many more interactive requests; not before `from`. */
     interactiveServedAt: ({ ledger }: QuotaState, from: number, requests: number) =>
       lastStart(windowConstraints(windows, ledger.all), from, requests),
