@@ -1,5 +1,4 @@
 import { type CompiledQuery, sql } from 'kysely';
-import { chunksOf } from '../../platform/lib/concurrency.ts';
 import type { Scope } from '../workspace-scope.ts';
 import { type AnyRow, CACHED_TABLES, type CachedTable, type CellValue } from './cached-tables.ts';
 
@@ -21,12 +20,12 @@ export async function readRows(
 ): Promise<AnyRow[]> {
   const rows: AnyRow[] = [];
   const wanted = column === 'workspace' ? [query.workspace] : values;
-  for (const chunk of chunksOf(wanted, MAX_ROWS)) {
-    const size = sizeFor(chunk);
+  for (const chunk of paddedChunks(wanted)) {
+    const size = chunk.length;
     const statement = compiled(query, `select ${table} ${column} ${size}`, () =>
       compileSelect(query, table, column, size),
     );
-    const found = await run(query, statement, [query.workspace, ...padded(chunk)]);
+    const found = await run(query, statement, [query.workspace, ...chunk]);
     rows.push(...found);
   }
   return rows;
@@ -60,10 +59,10 @@ export async function settleAll<Result>(running: readonly Promise<Result>[]): Pr
 /** Deletes rows by their keys. @param keys rows; only the columns of the key are read */
 export async function deleteRows(query: Scope, table: CachedTable, keys: readonly AnyRow[]): Promise<void> {
   const { key } = CACHED_TABLES[table];
-  for (const chunk of chunksOf(keys, MAX_ROWS)) {
-    const size = sizeFor(chunk);
+  for (const chunk of paddedChunks(keys)) {
+    const size = chunk.length;
     const statement = compiled(query, `delete ${table} ${size}`, () => compileDelete(query, table, size));
-    const values = padded(chunk).flatMap((row) => key.map((column) => row[column] as CellValue));
+    const values = chunk.flatMap((row) => key.map((column) => row[column] as CellValue));
     await run(query, statement, [query.workspace, ...values]);
   }
 }
@@ -133,14 +132,16 @@ async function run(
   return rows;
 }
 
-function sizeFor(values: readonly unknown[]): number {
-  return SIZES.find((size) => size >= values.length) ?? MAX_ROWS;
-}
-
-/** Fills up to the size of a statement by repeating the last value, which does not change the result of a read or a delete. */
-function padded<Each>(values: readonly Each[]): Each[] {
-  const padding = Array.from({ length: sizeFor(values) - values.length }, () => values.at(-1) as Each);
-  return [...values, ...padding];
+/**
+ * Splits values into chunks, each filled up to the size of a statement by repeating its last value, which does not change the result of
+ * a read or a delete.
+ */
+function* paddedChunks<Each>(values: readonly Each[]): Generator<readonly Each[]> {
+  for (let start = 0; start < values.length; start += MAX_ROWS) {
+    const chunk = values.slice(start, start + MAX_ROWS);
+    const size = SIZES.find((each) => each >= chunk.length) ?? MAX_ROWS;
+    yield [...chunk, ...Array.from({ length: size - chunk.length }, () => chunk.at(-1) as Each)];
+  }
 }
 
 function powerOfTwoUpTo(count: number): number {
