@@ -145,9 +145,9 @@ export function createLimits(quota: QuotaOptions) {
     ceiling: (state: QuotaState) => ceiling(long, state).at(state.now),
     /** Time from which any lane has room: not after now if it has room now, Infinity if an answer must come first. */
     roomForAll,
-    /** What the live background lanes need in addition: room in their share. */
+    /** Time from which the live background lanes have room in their share, which they need in addition. */
     roomForBackground: (state: QuotaState) => roomInShare(state, backgroundSlots),
-    /** What backfills need in addition. */
+    /** Time from which a backfill has room in its part of the share, and need not yield. */
     roomForBackfill: (state: QuotaState) => Math.max(roomInShare(state, backfillSlots), yieldsUntil(state)),
     /** Time to check again: also a growing share or the end of the reserve for people can make room. */
     nextForBackground: (state: QuotaState) =>
