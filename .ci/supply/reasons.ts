@@ -15,7 +15,7 @@ export const REASONS: Readonly<Record<string, string>> = {
     'packs stored bodies in a third of the time of what Node has, before the sender hears 2xx; binaries along with it',
   marked: 'our Markdown as the pages of the help',
   'node-cron': 'schedules in time zones',
-  'p-queue': 'requests in order of priority, so many at a time',
+  'p-queue': 'requests by priority, with limited concurrency; one scrape of the metrics at a time',
   parse5:
     "descriptions and comments of Azure Boards, which are strangers' HTML; reads it as browsers do, in linear time",
   pg: 'PostgreSQL, for several replicas over one database',

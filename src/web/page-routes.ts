@@ -1,9 +1,10 @@
+import PQueue from 'p-queue';
 import { type SharedStatus, type Status, verdictOf, type WorkspaceStatus } from '../admin/status/status.ts';
 import { REPLICA_PARTS, readOwnStatus, readWholeStatus, type ServedDaemon } from '../admin/status/whole-status.ts';
 import { type Access, canAccess } from '../model/caller.ts';
 import { LANES } from '../model/change.ts';
 import type { Server } from '../platform/http/server.ts';
-import { chunksOf, createQueue, yieldToEventLoop } from '../platform/lib/concurrency.ts';
+import { chunksOf, yieldToEventLoop } from '../platform/lib/concurrency.ts';
 import type { Labels, Meter } from '../platform/lib/telemetry.ts';
 import { callerOf } from './access/access-control.ts';
 
@@ -16,7 +17,7 @@ const READERS = { whole: readWholeStatus, own: readOwnStatus };
  */
 export function webRoutes(server: Server, daemon: ServedDaemon, read = READERS): void {
   const { metrics, scrub, sharing } = daemon;
-  const scrapes = createQueue();
+  const scrapes = new PQueue({ concurrency: 1 });
 
   /** The status of the workspaces that the caller may see, without secrets. */
   async function statusTextFor(caller: Access): Promise<string> {
@@ -45,12 +46,7 @@ export function webRoutes(server: Server, daemon: ServedDaemon, read = READERS):
   server.get('/metrics', { config: { access: 'metrics', filters: true } }, async (request, reply) => {
     const { workspaces } = callerOf(request);
     // All scrapes share the samples: one scrape resets them, and a concurrent one would return half of them.
-    await scrapes.enter();
-    try {
-      return await reply.type(metrics.contentType).send(await scrape(workspaces));
-    } finally {
-      scrapes.leave();
-    }
+    return scrapes.add(async () => reply.type(metrics.contentType).send(await scrape(workspaces)));
   });
   server.get('/status.json', { config: READ }, async (request, reply) =>
     reply.type(JSON_TYPE).send(await statusTextFor(callerOf(request))),

@@ -11,7 +11,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'lz4-napi': ['store/deliveries/inbox.ts'],
   kysely: ['platform/database', 'store', 'reference-service'],
   pg: ['platform/database'],
-  'p-queue': ['sync/quota'],
+  'p-queue': ['sync/quota', 'web/page-routes.ts'],
   pino: ['platform/observe'],
   'prom-client': ['platform/observe'],
   'node-cron': ['platform/lib/cron.ts'],

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import * as kysely from 'kysely';
-import { createQueue, type Queue } from '../lib/concurrency.ts';
+import { type ConnectionQueue, createConnectionQueue } from './connection-queue.ts';
 
 /** The dialect of a database without its driver. */
 export type DialectParts = Omit<kysely.Dialect, 'createDriver'>;
@@ -74,7 +74,7 @@ export function overOneConnection<Tables>(
 class OneConnection implements kysely.DatabaseConnection {
   readonly #statements: Statements;
   readonly #locks: Locks;
-  readonly #queue: Queue = createQueue();
+  readonly #queue: ConnectionQueue = createConnectionQueue();
   /** The end of the patience of the present user. */
   #end = 0;
 

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackify } from 'node:util';
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult, SelectQueryNode } from 'kysely';
 import pg, { type QueryResult as PgResult, type Pool, type PoolClient } from 'pg';
-import { createQueue } from '../lib/concurrency.ts';
 import { type FileFault, type Files, fileReads } from '../lib/regular-files.ts';
 import type { Steps } from '../lib/telemetry.ts';
 import { storable } from '../lib/text.ts';
+import { type ConnectionQueue, createConnectionQueue } from './connection-queue.ts';
 import { asSlowRead, DatabaseFault, type FaultWatch, isStalePlan } from './database-fault.ts';
 import { type FileOption, type PostgresAddress, TLS_FILES } from './postgres-address.ts';
 
@@ -41,7 +41,7 @@ const MOST_PREPARED = 512;
 
 export function createConnections(options: PostgresDriverOptions): Connections {
   const { writer, readers, watch } = options;
-  const turn = createQueue();
+  const turn = createConnectionQueue();
   const names = createNames();
   let failedAt = Number.NEGATIVE_INFINITY;
   let pending = 0;
@@ -101,7 +101,7 @@ export function createConnections(options: PostgresDriverOptions): Connections {
 
 interface Over extends PostgresDriverOptions {
   readonly begin: string;
-  readonly turn: ReturnType<typeof createQueue>;
+  readonly turn: ConnectionQueue;
   connect(pool: Pool): Promise<PoolClient>;
   run(client: PoolClient, statement: CompiledQuery, isAlone?: boolean): Promise<QueryResult<never>>;
   guarded<Result>(work: () => Promise<Result>): Promise<Result>;

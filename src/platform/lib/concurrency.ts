@@ -55,43 +55,6 @@ export function* chunksOf<Each>(all: readonly Each[], most: number): Generator<r
   for (let at = 0; at < all.length; at += most) yield all.slice(at, at + most);
 }
 
-export type Queue = ReturnType<typeof createQueue>;
-
-/** Admits callers one at a time, in the order of their arrival. The cost of a turn does not grow with the number of callers. */
-export function createQueue() {
-  /** The waiting callers, from `first` on. The ones before it have had their turn. */
-  let waiting: (() => void)[] = [];
-  let first = 0;
-  let isTaken = false;
-
-  /** Drops the finished part only when it is the larger one, so that the cost of a turn stays constant. */
-  function next(): (() => void) | undefined {
-    const call = waiting[first];
-    if (call === undefined) return undefined;
-    first += 1;
-    if (first * 2 < waiting.length) return call;
-    waiting = waiting.slice(first);
-    first = 0;
-    return call;
-  }
-
-  return {
-    /** Resolves at the caller's turn, which lasts until `leave`. */
-    enter(): Promise<void> {
-      if (!isTaken) {
-        isTaken = true;
-        return Promise.resolve();
-      }
-      return new Promise((resolve) => waiting.push(resolve));
-    },
-    leave() {
-      const call = next();
-      isTaken = call !== undefined;
-      call?.();
-    },
-  };
-}
-
 /** Runs all steps in order, also after one has failed. Throws the failures at the end. */
 export async function doAll(steps: readonly (() => unknown)[]): Promise<void> {
   const failures: unknown[] = [];

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { backoff, createWakeSignal, type Random, sleep, systemRandom } from '../../../../src/platform/lib/clock.ts';
-import { createQueue, doAll } from '../../../../src/platform/lib/concurrency.ts';
+import { doAll, yieldToEventLoop } from '../../../../src/platform/lib/concurrency.ts';
 import { hmacOf, sha256Of } from '../../../../src/platform/lib/digest.ts';
 import { ownCommandOf } from '../../../../src/platform/lib/own-program.ts';
 import { extendTrail, MOST_EMPTY, NO_PAGES, type TrailedPage } from '../../../../src/platform/lib/page-trail.ts';
@@ -23,15 +23,13 @@ import { escapePattern, withStorableTexts } from '../../../../src/platform/lib/t
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 
-const settled = () => new Promise((resolve) => setImmediate(resolve));
-
 /** Whether the promise is settled once everything that is ready has run. */
 async function isDone(promise: Promise<unknown>): Promise<boolean> {
   let done = false;
   void promise.then(() => {
     done = true;
   });
-  await settled();
+  await yieldToEventLoop();
   return done;
 }
 
@@ -86,25 +84,6 @@ describe('sleep', () => {
     controller.abort();
     expect([await isDone(slept), clock.pending]).toEqual([true, 0]);
     expect([await isDone(sleep(clock, 1_000, controller.signal)), clock.pending]).toEqual([true, 0]);
-  });
-});
-
-describe('a queue', () => {
-  it('lets one in at a time, in the order in which they came, and at once if nobody waits', async () => {
-    const queue = createQueue();
-    const order: number[] = [];
-    let inside = 0;
-    const work = async (name: number) => {
-      await queue.enter();
-      expect(++inside).toBe(1);
-      await settled();
-      order.push(name);
-      inside -= 1;
-      queue.leave();
-    };
-    await Promise.all([0, 1, 2, 3, 4].map(work));
-    await work(5);
-    expect(order).toEqual([0, 1, 2, 3, 4, 5]);
   });
 });
 
