@@ -79,6 +79,11 @@ export function roomAt(use: WindowUse, limit: number, hold: number): number {
   return mustExpire + hold;
 }
 
+/** Returns when all windows have room for one more request, see {@link roomAt}. -Infinity without windows. */
+export function roomInAll(use: WindowUse, windows: readonly Window[]): number {
+  return Math.max(Number.NEGATIVE_INFINITY, ...windows.map(({ cap, hold }) => roomAt(use, cap, hold)));
+}
+
 /** The state of a window at the time `now`. Monotonic milliseconds. */
 interface WindowState {
   readonly use: WindowUse;

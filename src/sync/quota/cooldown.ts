@@ -250,9 +250,8 @@ export function createCooldownControl(
   };
 
   const applyKeyVerdict = ({ started }: Request, refusal: KeyRefusal | null) => {
-    const now = clock.monotonic();
     const next = refusal
-      ? afterKeyRejected(cooldown, { ...refusal, started, now })
+      ? afterKeyRejected(cooldown, { ...refusal, started, now: clock.monotonic() })
       : afterKeyAccepted(cooldown, started);
     if (next !== cooldown) change(next);
   };

@@ -1,6 +1,6 @@
 import {
   leavesRoom,
-  roomAt,
+  roomInAll,
   usedAt,
   type Window,
   type WindowSnapshot,
@@ -90,9 +90,11 @@ export function createLimits(quota: QuotaOptions) {
     const slots = backgroundSlots(window, state);
     return Math.max(1, slots - partOf(slots, LIVE_RESERVE));
   };
-  const roomForAll = ({ ledger }: QuotaState) => latest(windows.map(({ cap, hold }) => roomAt(ledger.all, cap, hold)));
+  const roomForAll = ({ ledger }: QuotaState) => roomInAll(ledger.all, windows);
+  const sharesOf = (state: QuotaState, slots: typeof backgroundSlots) =>
+    windows.map((window) => ({ cap: slots(window, state), hold: window.hold }));
   const roomInShare = (state: QuotaState, slots: typeof backgroundSlots) =>
-    latest(windows.map((window) => roomAt(state.ledger.background, slots(window, state), window.hold)));
+    roomInAll(state.ledger.background, sharesOf(state, slots));
   const backfillInterval = (state: QuotaState) => (long.cap === 0 ? 0 : long.hold / backgroundSlots(long, state));
   const nextEvenBackfill = (state: QuotaState) =>
     (state.ledger.latest.get('backfill') ?? Number.NEGATIVE_INFINITY) + backfillInterval(state);
@@ -104,8 +106,8 @@ export function createLimits(quota: QuotaOptions) {
     const isRoom = leavesRoom({ use: ledger.background, slots, hold: long.hold, now }, need);
     return long.cap === 0 || isRoom ? Number.NEGATIVE_INFINITY : now + BACKFILL_RETRY;
   };
-  /** Time until which a backfill yields: to an even pace, and to live work. */
-  const yieldsUntil = (state: QuotaState) => Math.max(nextEvenBackfill(state), besideLive(state));
+  /** Time until which a backfill waits, for its even pace and for live work. */
+  const backfillDelayedUntil = (state: QuotaState) => Math.max(nextEvenBackfill(state), besideLive(state));
   /** Time at which the background gets more slots: by growth, or by the end of the reserve for people. */
   const growthAt = (window: SharedWindow, state: QuotaState) => {
     const reserveEnd = reserveEnds(state);
@@ -113,14 +115,13 @@ export function createLimits(quota: QuotaOptions) {
     return Math.min(grown, reserveEnd > state.now ? reserveEnd : Number.POSITIVE_INFINITY);
   };
   const nextGrowth = (state: QuotaState) => earliest(windows.map((window) => growthAt(window, state)));
-  const describe = (window: SharedWindow, length: number, state: QuotaState): WindowSnapshot => ({
-    window: length,
-    ...useOf(window, state),
-    usedByBackground: usedAt(state.ledger.background, window.hold, state.now),
-    usedByBackfill: usedAt(state.ledger.backfill, window.hold, state.now),
-    backgroundLimit: window.cap > 0 ? backgroundSlots(window, state) : null,
-    backfillLimit: window.cap > 0 ? backfillSlots(window, state) : null,
-  });
+  const describe = (window: SharedWindow, length: number, state: QuotaState): WindowSnapshot => {
+    const { all: used, background: usedByBackground, backfill: usedByBackfill } = usesOf(state, window.hold);
+    const backgroundLimit = window.cap > 0 ? backgroundSlots(window, state) : null;
+    const backfillLimit = window.cap > 0 ? backfillSlots(window, state) : null;
+    const cap = window.cap || null;
+    return { window: length, cap, used, usedByBackground, usedByBackfill, backgroundLimit, backfillLimit };
+  };
   /** Start of the last of `count` requests, with the share that is expected meanwhile. */
   const lastOf = (state: QuotaState, from: number, slots: typeof backgroundSlots, count: number) => {
     const slotsLater = (window: SharedWindow, now: number) => {
@@ -145,25 +146,28 @@ export function createLimits(quota: QuotaOptions) {
     ceiling: (state: QuotaState) => ceiling(long, state).at(state.now),
     /** Time from which any lane has room: not after now if it has room now, Infinity if an answer must come first. */
     roomForAll,
-    /** Time from which the live background lanes have room in their share, which they need in addition. */
-    roomForBackground: (state: QuotaState) => roomInShare(state, backgroundSlots),
-    /** Time from which a backfill has room in its part of the share, and need not yield. */
-    roomForBackfill: (state: QuotaState) => Math.max(roomInShare(state, backfillSlots), yieldsUntil(state)),
+    /** Time from which the background's share has room, monotonic milliseconds. Its lanes also need `roomForAll`. */
+    roomInBackgroundShare: (state: QuotaState) => roomInShare(state, backgroundSlots),
+    /** Time from which a backfill has room in its part of the share and is not delayed. It also needs `roomForAll`. */
+    roomForBackfill: (state: QuotaState) => Math.max(roomInShare(state, backfillSlots), backfillDelayedUntil(state)),
     /** Time to check again: also a growing share or the end of the reserve for people can make room. */
     nextForBackground: (state: QuotaState) =>
       Math.max(roomForAll(state), Math.min(roomInShare(state, backgroundSlots), nextGrowth(state))),
     nextForBackfill: (state: QuotaState) =>
-      Math.max(roomForAll(state), yieldsUntil(state), Math.min(roomInShare(state, backfillSlots), nextGrowth(state))),
+      Math.max(
+        roomForAll(state),
+        backfillDelayedUntil(state),
+        Math.min(roomInShare(state, backfillSlots), nextGrowth(state)),
+      ),
     /** Start of the last of this many more interactive requests; not before `from`. */
     interactiveServedAt: ({ ledger }: QuotaState, from: number, requests: number) =>
       lastStart(windowConstraints(windows, ledger.all), from, requests),
     /** See `Throttle.usedShare`. Backfills and status changes do not count, because they yield to the other lanes. */
     usedShare(state: QuotaState) {
       if (long.cap === 0) return 0;
-      const { used, usedByBackground, usedByBackfill, backgroundLimit } = describe(long, quota.window, state);
-      const yielding = usedByBackfill + usedAt(state.ledger.status, long.hold, state.now);
-      const ofShare = (usedByBackground - yielding) / (backgroundLimit ?? 1);
-      return Math.min(1, Math.max((used - yielding) / long.cap, ofShare));
+      const { all, background, backfill, status } = usesOf(state, long.hold);
+      const yielding = backfill + status;
+      return Math.min(1, Math.max((all - yielding) / long.cap, (background - yielding) / backgroundSlots(long, state)));
     },
     paces: (state: QuotaState) =>
       windows.map((window) => ({ slots: backgroundSlots(window, state), hold: window.hold })),
@@ -178,7 +182,7 @@ export function createLimits(quota: QuotaOptions) {
     },
     /** Whether nothing is in flight and no request counts in a window. */
     isIdle: ({ ledger, now }: QuotaState) => windows.every(({ hold }) => usedAt(ledger.all, hold, now) === 0),
-    used: (state: QuotaState) => withinCap(useOf(long, state)),
+    used: (state: QuotaState) => withinCap({ cap: long.cap || null, used: usesOf(state, long.hold).all }),
     snapshot: (state: QuotaState) => ({
       long: describe(long, quota.window, state),
       burst: describe(burst, quota.burstWindow, state),
@@ -186,8 +190,15 @@ export function createLimits(quota: QuotaOptions) {
   };
 }
 
-function useOf({ cap, hold }: SharedWindow, { ledger, now }: QuotaState): Pick<WindowSnapshot, 'used' | 'cap'> {
-  return { cap: cap || null, used: usedAt(ledger.all, hold, now) };
+/** Returns how many requests of each group count in a window. */
+function usesOf({ ledger, now }: QuotaState, hold: number) {
+  const { all, background, backfill, status } = ledger;
+  return {
+    all: usedAt(all, hold, now),
+    background: usedAt(background, hold, now),
+    backfill: usedAt(backfill, hold, now),
+    status: usedAt(status, hold, now),
+  };
 }
 
 /**
@@ -206,14 +217,11 @@ function firstFree(from: number, hold: number, isFree: (at: number) => boolean):
 }
 
 /** Requests per millisecond that live lanes may need by their recent use: exceeded by chance once in forty times. */
-function liveRate({ ledger, now }: QuotaState, hold: number): number {
-  const live = usedAt(ledger.background, hold, now) - usedAt(ledger.backfill, hold, now);
-  const observed = Math.min(hold, Math.max(MIN_OBSERVATION, now - ledger.since));
+function liveRate(state: QuotaState, hold: number): number {
+  const { background, backfill } = usesOf(state, hold);
+  const live = background - backfill;
+  const observed = Math.min(hold, Math.max(MIN_OBSERVATION, state.now - state.ledger.since));
   return (live + 2 * Math.sqrt(live) + 3) / observed;
-}
-
-function latest(times: readonly number[]): number {
-  return Math.max(Number.NEGATIVE_INFINITY, ...times);
 }
 
 function earliest(times: readonly number[]): number {

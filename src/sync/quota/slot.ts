@@ -244,7 +244,11 @@ export function createWaitQueue(concurrency: number) {
       const id = String(nextId++);
       // p-queue applies its signal to a running job too, so the caller's is detached before the job starts.
       const cancellation = new AbortController();
-      const cancel = () => cancellation.abort();
+      const cancel = () => {
+        // First, because p-queue reports the free place before it rejects.
+        leave();
+        cancellation.abort();
+      };
       const leave = () => {
         request.signal?.removeEventListener('abort', cancel);
         waiters.delete(id);
@@ -264,7 +268,7 @@ export function createWaitQueue(concurrency: number) {
 
     /** Serves the most urgent request, of this class at the lowest. False if there is none or no place is free. */
     serveOne(lowest: PriorityClass) {
-      if (waiters.size === 0 || isFull()) return false;
+      if (isFull()) return false;
       if (lowest !== 'backfill') {
         const interactive = waitersOf('interactive');
         const first = mostUrgent(lowest === 'interactive' ? interactive : [...interactive, ...waitersOf('live')]);
@@ -276,6 +280,8 @@ export function createWaitQueue(concurrency: number) {
       queue.pause();
       return queue.pending > before;
     },
+
+    isEmpty: () => waiters.size === 0,
 
     setConcurrency(next: number) {
       queue.concurrency = next;

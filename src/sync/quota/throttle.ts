@@ -106,10 +106,15 @@ function wire(
   let stopped = false;
 
   const state = (now = clock.monotonic()): QuotaState => ({
-    ...{ ledger, cooldown: control.cooldown, now },
+    ledger,
+    cooldown: control.cooldown,
+    now,
     interactiveAt: Math.max(requestedAt, ledger.latest.get('interactive') ?? Number.NEGATIVE_INFINITY),
   });
-  const measure = () => ({ ...limits.snapshot(state()), share: limits.share(state()) });
+  const measure = () => {
+    const present = state();
+    return { ...limits.snapshot(present), share: limits.share(present) };
+  };
   const control = createCooldownControl(cooldown, context, limits.smallestShare, measure, () => pump());
   const isIdle = () => limits.isIdle(state());
   const slots = createSlots(context, ledger, control, measure, wasUnclean, isIdle);
@@ -123,9 +128,8 @@ function wire(
 
   const followers = createFollowers(() => pump());
 
-  const pump = () => {
+  const pump = (now = clock.monotonic()) => {
     if (stopped) return;
-    const now = clock.monotonic();
     while (followers.waits() && isAdmitted(limits, state(now))) followers.serveFirst();
     // Followers bypass the queue, and may be in flight after the requests that they follow have ended.
     const freePlaces = () => concurrency(now) - followers.running();
@@ -139,7 +143,7 @@ function wire(
   const serve = (request: SlotRequest, since: number, grant: (slot: Slot) => void): Promise<void> => {
     const entry = ledger.open(request.lane, request.caller);
     meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: request.lane });
-    const mark = createSlowMark(entry, slow, clock, pump);
+    const mark = createSlowMark(entry, slow, clock, () => pump());
     return new Promise<void>((onEnd) => grant(slots.create(entry, { onRecorded: mark.begin, onEnd }))).finally(
       mark.end,
     );
@@ -152,7 +156,7 @@ function wire(
     await Promise.all([queue.close(), followers.close()]);
   };
 
-  queue.onChange(pump);
+  queue.onChange(() => pump());
   pump();
 
   return {
@@ -169,7 +173,7 @@ function wire(
           () => reject(cancelled()),
         );
       });
-      pump();
+      pump(since);
       return slot;
     },
 
@@ -267,15 +271,16 @@ function createFollowers(onEnd: () => void) {
 /** Whether a request of the live background lanes is admitted. */
 function isAdmitted(limits: Limits, state: QuotaState): boolean {
   const { cooldown, now } = state;
-  return Math.max(pausedUntil(cooldown).until, limits.roomForAll(state), limits.roomForBackground(state)) <= now;
+  return Math.max(pausedUntil(cooldown).until, limits.roomForAll(state), limits.roomInBackgroundShare(state)) <= now;
 }
 
 /** Serves the most urgent admitted request. False if none is admitted. */
 function serveNext(queue: WaitQueue, limits: Limits, state: QuotaState): boolean {
   const { cooldown, now } = state;
-  if (pausedUntil(cooldown).until > now || limits.roomForAll(state) > now) return false;
-  if (limits.roomForBackground(state) > now) return queue.serveOne('interactive');
-  return queue.serveOne(limits.roomForBackfill(state) > now ? 'live' : 'backfill');
+  if (queue.isEmpty() || pausedUntil(cooldown).until > now || limits.roomForAll(state) > now) return false;
+  if (limits.roomInBackgroundShare(state) > now) return queue.serveOne('interactive');
+  const mayServeBackfill = !queue.waits('backfill') || limits.roomForBackfill(state) <= now;
+  return queue.serveOne(mayServeBackfill ? 'backfill' : 'live');
 }
 
 /** Time at which a waiting request may be admitted; Infinity if none waits, or an answer must come first. */

@@ -158,8 +158,8 @@ function createEmptyLedger(
       entry.recorded = true;
       const unsent = unsentIds;
       unsentIds = [];
-      await forgetLedgerRows(query, clock.monotonic() - longestHold, unsent);
       const { id, lane, caller, started } = entry;
+      await forgetLedgerRows(query, started - longestHold, unsent);
       await addLedgerRow(query, { id, boot: clock.bootId, lane, caller, started });
     },
 

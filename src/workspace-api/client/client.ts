@@ -2,7 +2,7 @@ import { asSyncError, type ErrorCode, SyncError, wasSent } from '../../model/err
 import {
   addCompletion,
   forgetBefore,
-  roomAt,
+  roomInAll,
   UNKNOWN_GRACE,
   type Window,
   type WindowUse,
@@ -18,7 +18,6 @@ import {
   systemClock,
   systemRandom,
 } from '../../platform/lib/clock.ts';
-import { noSteps, silentMeter } from '../../platform/lib/telemetry.ts';
 import type { Answered, Parameters, RouteName, Routes } from '../contract.ts';
 import {
   type ApiAnswer,
@@ -82,7 +81,7 @@ const BACKOFF = [1_000, 60_000] as const;
 export function connect(options: ConnectOptions): Workspace {
   const { url, apiKey, workspaceId = 'current', quota = {}, attempts = ATTEMPTS } = options;
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) throw new SyncError('usage', 'url: expected an HTTP address');
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const http = createHttpClient();
   const transport = createSend({ http, baseUrl: url, apiKey: typeof apiKey === 'string' ? () => apiKey : apiKey });
   const clock = systemClock();
   const pacing = createPacing(clock, windowsOf(quota));
@@ -183,7 +182,7 @@ export function createPacing(clock: Clock, windows: readonly Window[]) {
     for (;;) {
       if (signal?.aborted) throw aborted();
       const now = clock.monotonic();
-      const at = Math.max(pausedUntil, ...windows.map(({ cap, hold }) => roomAt(use, cap, hold)));
+      const at = Math.max(pausedUntil, roomInAll(use, windows));
       if (at <= now) break;
       changed = new AbortController();
       await sleep(clock, at - now, signal ? AbortSignal.any([signal, changed.signal]) : changed.signal);

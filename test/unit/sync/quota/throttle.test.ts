@@ -55,6 +55,20 @@ test('cancels a waiting request by its signal, but not a slot that was given out
   await third;
 });
 
+test('does not serve a request that is cancelled after room came and before the timer showed it', async () => {
+  const clock = createTravellingClock({ grain: 2 * MINUTE });
+  const on = await openQuotaBench({ requests: 2, burst: 0, share: 0.5 }, { clock });
+  await on.send('interactive');
+  await on.clock.advance(5 * MINUTE);
+  await on.send('link');
+  const control = new AbortController();
+  const waiting = on.acquire('interactive', 1, control.signal);
+  await on.clock.advance(10.5 * MINUTE);
+  control.abort();
+  await expect(waiting).rejects.toMatchObject({ code: 'aborted' });
+  expect(on.throttle.snapshot()).toMatchObject({ inFlight: 0, waiting: { interactive: 0 } });
+});
+
 test('stop rejects waiting requests and waits for the slots that were given out', async () => {
   const on = await openQuotaBench({ burst: 1 });
   const slot = await on.acquire('mirror');
