@@ -1,4 +1,5 @@
 import type { Insertable } from 'kysely';
+import { entity } from '../model/change.ts';
 import { chunksOf } from '../platform/lib/concurrency.ts';
 import type { Schema } from './schema/tables.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
@@ -14,6 +15,16 @@ export const OWN_KEY_ID = 'own_key_id';
 export const TASKS_READ = 'tasks_read_at';
 export const PULL_REQUESTS_READ = 'pull_requests_read_at';
 
+/** Name of the fact with the highest delivery id at the last restore. */
+export const RESTORED_AFTER = 'restored_after';
+
+/**
+ * Name of the fact that numbers the requests to the workspace. Each sent request gets the next revision, and a link or the
+ * update of a task is stored with the revision at which it was written or read. Thus an answer shows whether a state became known
+ * after the request was sent. No clock could show that, because clocks are set back and two events may share a millisecond.
+ */
+const REVISION = 'revision';
+
 /** Returns the fact of this name, or undefined if it was never written. */
 export async function readMeta(query: Scope, name: string): Promise<string | undefined> {
   const [row] = await rowsWhere(query, 'meta', 'name', [name]);
@@ -26,6 +37,31 @@ export async function writeMeta(query: Scope, name: string, value: string): Prom
 
 export async function forgetMeta(query: Scope, name: string): Promise<void> {
   await query.deleteFrom('meta').where('name', '=', name).execute();
+}
+
+/**
+ * Returns the id of the last delivery before the last restore; 0 without a restore. Earlier deliveries do not verify an item,
+ * even if they are processed after the restore.
+ */
+export async function lastBeforeRestore(query: Scope): Promise<number> {
+  return Number((await readMeta(query, RESTORED_AFTER)) ?? 0);
+}
+
+/** Returns whether this read of a list is the first complete one since a restore. */
+export async function isReadAfterRestore(query: Scope, list: string): Promise<boolean> {
+  const fact = list === entity.readTasks ? TASKS_READ : PULL_REQUESTS_READ;
+  return (await readMeta(query, RESTORED_AFTER)) !== undefined && (await readMeta(query, fact)) === undefined;
+}
+
+export async function currentRevision(query: Scope): Promise<number> {
+  return Number((await readMeta(query, REVISION)) ?? 0);
+}
+
+/** Increments and returns the revision, for a request that is sent after this transaction. */
+export async function nextRevision(query: Scope): Promise<number> {
+  const revision = (await currentRevision(query)) + 1;
+  await writeMeta(query, REVISION, String(revision));
+  return revision;
 }
 
 /** Prefix of the facts that store when triage was switched on for a connection. */

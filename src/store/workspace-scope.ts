@@ -50,11 +50,16 @@ interface Insertion<T extends Table> {
 /** A row to insert. The scope adds the workspace. */
 export type NewRow<T extends Table> = Omit<kysely.Insertable<Schema[T]>, 'workspace'>;
 
-/** Returns the scope of a workspace. @param workspace its number in the table `workspaces` */
-export function scopeOf(whole: Sql, workspace: number): Scope {
+/**
+ * Returns the scope of a workspace.
+ *
+ * @param workspace its number in the table `workspaces`
+ * @param dialect of `whole`; callers that know it pass it, because each transaction begins a scope
+ */
+export function scopeOf(whole: Sql, workspace: number, dialect = dialectOf(whole)): Scope {
   const scope = {
     workspace,
-    dialect: dialectOf(whole),
+    dialect,
     whole,
     selectFrom: (table: Table) => whole.selectFrom(anyTable(table)).where(workspaceRef(table), '=', workspace),
     selectJoined: ([one, column]: Column<Table>, [other, same]: Column<Table>) =>
@@ -141,7 +146,7 @@ class Placeholder {
 export function compileStatement<Values extends object, Row>(
   build: (query: Sql, values: Values) => kysely.Compilable<Row>,
 ): CompiledStatement<Values, Row> {
-  const run = compileForEach(build);
+  const run = compilePerDialect(build);
   return (query, values) => run(query, dialectOf(query), values);
 }
 
@@ -149,13 +154,14 @@ export function compileStatement<Values extends object, Row>(
 export function compileInScope<Values extends object, Row>(
   build: (query: Scope, values: Values) => kysely.Compilable<Row>,
 ): (query: Scope, values: Values) => Promise<readonly Row[]> {
-  const run = compileForEach((query, { workspace, ...values }: Values & Pick<Scope, 'workspace'>) =>
+  const run = compilePerDialect((query, { workspace, ...values }: Values & Pick<Scope, 'workspace'>) =>
     build(scopeOf(query, workspace), values as unknown as Values),
   );
   return ({ whole, dialect, workspace }, values) => run(whole, dialect, { ...values, workspace });
 }
 
-function compileForEach<Values extends object, Row>(build: (query: Sql, values: Values) => kysely.Compilable<Row>) {
+/** Returns a function that runs the statement, compiled once for each dialect and set of value names. */
+function compilePerDialect<Values extends object, Row>(build: (query: Sql, values: Values) => kysely.Compilable<Row>) {
   const compiled = new Map<string, kysely.CompiledQuery<Row>>();
   return async (query: Sql, dialect: Dialect, values: Values): Promise<readonly Row[]> => {
     const names = Object.keys(values);

@@ -28,7 +28,7 @@ export interface Heard {
   readonly body: Buffer;
   /** The time when the request was sent, epoch milliseconds. */
   readonly sentAt: number;
-  /** The revision as of which the answer is true; see `store/changes/revision.ts`. */
+  /** The revision as of which the answer is true; see `currentRevision` in `store/meta.ts`. */
   readonly asOf: number;
 }
 

@@ -461,6 +461,6 @@ export interface PassedRequest {
 export interface PassedAnswer extends HttpAnswer {
   /** The time when the request was sent, epoch milliseconds. */
   readonly sentAt: number;
-  /** The revision as of which the answer is true; see `store/changes/revision.ts`. */
+  /** The revision as of which the answer is true; see `currentRevision` in `store/meta.ts`. */
   readonly asOf: number;
 }

@@ -113,3 +113,8 @@ export async function recordedItemsAfter(query: Scope, after: string) {
 export function blankEntity(entity: string, kind: EntityRow['kind'], ids: Partial<EntityRow> = {}): EntityRow {
   return newRow('entities', { entity, kind, ...ids });
 }
+
+/** Returns whether an answer as of revision `asOf` may change the known state of an entity. */
+export function mayUpdate({ revision }: { readonly revision: number }, asOf: number): boolean {
+  return revision <= asOf;
+}

@@ -108,19 +108,20 @@ export function openTables(options: Omit<OpenOptions, 'migrations' | 'readableSi
 }
 
 function storeOf(database: Database<Schema>, workspace: number, fence: Fence | undefined): Store {
-  const { query, commit, commitRelaxed, file, fault, checkFileReplaced, keptLog } = database;
+  const { commit, commitRelaxed, file, fault, checkFileReplaced, keptLog } = database;
+  const query = scopeOf(database.query, workspace);
   const fenced =
     <Result>(work: (scope: Scope) => Promise<Result>) =>
     async (transaction: Transaction<Schema>): Promise<Result> => {
       await fence?.(transaction);
-      return work(scopeOf(transaction, workspace));
+      return work(scopeOf(transaction, workspace, query.dialect));
     };
   return {
     file,
     fault,
     checkFileReplaced,
     keptLog,
-    query: scopeOf(query, workspace),
+    query,
     commit: (work) => commit(fenced(work)),
     commitRelaxed: (work) => commitRelaxed(fenced(work)),
   };

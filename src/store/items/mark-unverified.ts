@@ -5,7 +5,7 @@ import { CALLERS } from '../../model/caller.ts';
 import { entity } from '../../model/change.ts';
 import type { Database } from '../../platform/database/database-types.ts';
 import { endAllSessions } from '../access/session-rows.ts';
-import { forgetMeta, PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from '../meta.ts';
+import { forgetMeta, PULL_REQUESTS_READ, RESTORED_AFTER, TASKS_READ, writeMeta } from '../meta.ts';
 import type { Schema } from '../schema/tables.ts';
 import { type Scope, type Sql, scopeOf } from '../workspace-scope.ts';
 
@@ -22,23 +22,6 @@ const WINDOW = 200;
 
 /** The id of a boot that never existed, so that the times of its ledger rows count from the moment at which they are read. */
 const BOOT = 'restored';
-
-/** The name of the fact that stores the highest delivery id at the last restore. */
-const RESTORED_AFTER = 'restored_after';
-
-/**
- * Returns the id of the last delivery before the last restore; 0 without a restore. Earlier deliveries do not verify an item,
- * even if they are processed after the restore.
- */
-export async function lastBeforeRestore(query: Scope): Promise<number> {
-  return Number((await readMeta(query, RESTORED_AFTER)) ?? 0);
-}
-
-/** Returns whether this read of a list is the first complete one since a restore. */
-export async function isReadAfterRestore(query: Scope, list: string): Promise<boolean> {
-  const fact = list === entity.readTasks ? TASKS_READ : PULL_REQUESTS_READ;
-  return (await readMeta(query, RESTORED_AFTER)) !== undefined && (await readMeta(query, fact)) === undefined;
-}
 
 /** Marks the stored state of a workspace as unverified, and counts a full quota window as used. */
 export async function markWorkspaceUnverified(transaction: Sql, workspace: number): Promise<void> {

@@ -353,7 +353,7 @@ export const WORKSPACE_TABLES = {
       hand: text<'manual' | 'removed' | 'gone'>().nullable(),
       /** The last write of worksync that was answered, as JSON: `Written`. */
       written: text().nullable(),
-      /** The revision at which the state of a link was last written or read; see `revision.ts`. */
+      /** The revision at which the state of a link was last written or read; see `currentRevision` in `meta.ts`. */
       revision: bigint().defaultTo(0),
     },
     {

@@ -25,8 +25,9 @@ export async function readRows(
     const statement = compiled(query, `select ${table} ${column} ${size}`, () =>
       compileSelect(query, table, column, size),
     );
-    const found = await run(query, statement, [query.workspace, ...chunk]);
-    rows.push(...found);
+    const parameters = [query.workspace, ...chunk];
+    const found = await query.whole.executeQuery<AnyRow>({ ...statement, parameters });
+    rows.push(...found.rows);
   }
   return rows;
 }
@@ -40,8 +41,8 @@ export async function writeRows(query: Scope, table: CachedTable, rows: readonly
     const size = powerOfTwoUpTo(Math.min(rows.length - start, MAX_WRITTEN_ROWS));
     const statement = compiled(query, `insert ${table} ${size}`, () => compileUpsert(query, table, size));
     const chunk = rows.slice(start, start + size);
-    const values = chunk.flatMap((row) => [...columns.map((column) => row[column] as CellValue), query.workspace]);
-    running.push(run(query, statement, values));
+    const parameters = chunk.flatMap((row) => [...columns.map((column) => row[column] as CellValue), query.workspace]);
+    running.push(query.whole.executeQuery({ ...statement, parameters }));
     start += size;
   }
   await settleAll(running);
@@ -63,7 +64,7 @@ export async function deleteRows(query: Scope, table: CachedTable, keys: readonl
     const size = chunk.length;
     const statement = compiled(query, `delete ${table} ${size}`, () => compileDelete(query, table, size));
     const values = chunk.flatMap((row) => key.map((column) => row[column] as CellValue));
-    await run(query, statement, [query.workspace, ...values]);
+    await query.whole.executeQuery({ ...statement, parameters: [query.workspace, ...values] });
   }
 }
 
@@ -123,18 +124,9 @@ function compiled({ dialect }: Scope, name: string, compile: () => CompiledQuery
   return statement;
 }
 
-async function run(
-  { whole }: Scope,
-  statement: CompiledQuery<AnyRow>,
-  parameters: readonly CellValue[],
-): Promise<readonly AnyRow[]> {
-  const { rows } = await whole.executeQuery<AnyRow>({ ...statement, parameters });
-  return rows;
-}
-
 /**
- * Splits values into chunks, each filled up to the size of a statement by repeating its last value, which does not change the result of
- * a read or a delete.
+ * Splits values into chunks and fills each up to the size of a statement by repeating its last value. A repeated value does not change
+ * the result of a read or a delete.
  */
 function* paddedChunks<Each>(values: readonly Each[]): Generator<readonly Each[]> {
   for (let start = 0; start < values.length; start += MAX_ROWS) {

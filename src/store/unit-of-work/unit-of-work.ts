@@ -279,7 +279,7 @@ class IdentityMap implements RowReader {
   readonly #rows = new Map<string, AnyRow>();
   /** Results by column and value. A value without rows has an empty list. */
   readonly #lookups = new Map<string, Map<CellValue, readonly AnyRow[]>>();
-  /** Values that are looked up together once all callers wait, by column. */
+  /** The next read of each column, once all callers wait: its values so far. */
   readonly #wanted = new Map<string, { readonly values: Set<CellValue>; readonly read: Promise<void> }>();
 
   constructor(query: Scope, table: CachedTable) {
@@ -316,9 +316,9 @@ class IdentityMap implements RowReader {
     return row && [row];
   }
 
-  /** Rejects if the statement fails, for each caller that shares it. */
+  /** If the statement fails, rejects for every caller that shares it. */
   #load(column: string, values: readonly CellValue[]): Promise<void> {
-    const wanted = this.#wanted.get(column) ?? this.#beginRead(column);
+    const wanted = getOrCreate(this.#wanted, column, () => this.#beginRead(column));
     for (const value of values) wanted.values.add(value);
     return wanted.read;
   }
@@ -329,9 +329,7 @@ class IdentityMap implements RowReader {
       this.#wanted.delete(column);
       return this.#read(column, [...values]);
     });
-    const wanted = { values, read };
-    this.#wanted.set(column, wanted);
-    return wanted;
+    return { values, read };
   }
 
   async #read(column: string, values: readonly CellValue[]): Promise<void> {

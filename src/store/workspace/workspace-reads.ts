@@ -2,9 +2,8 @@ import { type Action, debounceOf, entity, type Lane, SETTLE_AFTER } from '../../
 import type { ListPage } from '../../model/delivery.ts';
 import { linksOfTask } from '../changes/entities.ts';
 import { addDifference, dropDifference, findChange, findChanges, saveChange } from '../changes/outbox-rows.ts';
-import { currentRevision } from '../changes/revision.ts';
 import { appendDeliveries } from '../deliveries/append-deliveries.ts';
-import { PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from '../meta.ts';
+import { currentRevision, PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from '../meta.ts';
 import { removeRows } from '../unit-of-work/unit-of-work.ts';
 import type { Scope } from '../workspace-scope.ts';
 import { routeOffUntil } from './server-capabilities.ts';
@@ -45,7 +44,7 @@ export interface Answer {
   readonly sentAt: number;
   /** When the difference arose that the request was sent for, epoch milliseconds. Absent if there was no request. */
   readonly wantedAt?: number;
-  /** The answer does not override a state that became known at a later revision; see `revision.ts`. Absent for an event. */
+  /** The answer does not override a state that became known at a later revision; see `currentRevision`. Absent for an event. */
   readonly asOf?: number;
   /**
    * The revision at the receipt. The answer may wait in the inbox while newer requests are answered, and must not count as newer

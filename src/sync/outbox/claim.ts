@@ -22,10 +22,10 @@ import {
   removeChange,
   updateChange,
 } from '../../store/changes/outbox-rows.ts';
-import { nextRevision } from '../../store/changes/revision.ts';
 import { pendingConnections } from '../../store/deliveries/inbox.ts';
 import { clampFutureTimestamps } from '../../store/installation/clock-changes.ts';
 import { findItems, isUnverified, itemName } from '../../store/items/items.ts';
+import { nextRevision } from '../../store/meta.ts';
 import { readTaskUpdateFacts, refusalOfStatus } from '../../store/tasks/stored-tasks.ts';
 import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/tasks/task-creations.ts';
 import {
@@ -78,27 +78,28 @@ export function createChangeScheduler(context: WorkspaceContext, areChangesCurre
 
   /** Returns the conditions that a change must meet to be sent now. */
   async function eligible(): Promise<Eligibility> {
+    const now = clock.now();
     mayWrite ||= await tasksWereRead(store.query);
     mayRecord ||= recordsPullRequests(config) && (await canRecord(store.query));
     return {
-      now: clock.now(),
+      now,
       // A person has approved the writes that are sent alone.
       onlyReads: !mayWrite || !(onlyWrites || areChangesCurrent()),
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: sendsOneByOne(),
-      leadTime: await currentLeadTime(),
+      leadTime: await currentLeadTime(now),
     };
   }
 
   /** Milliseconds by which changes are sent before their due time, so that the quota can serve all of them in time. */
-  async function currentLeadTime(): Promise<number> {
+  async function currentLeadTime(now: number): Promise<number> {
     if (visibility === undefined) return 0;
     const paces = throttle.paces();
     const limit = WINDOWS_AHEAD * Math.max(0, ...paces.map(({ slots }) => slots));
     const dueTimes = await firstDueTimes(store.query, limit);
     const { maxWait } = debounceOf('mirror', 0, visibility);
-    return leadTime(forecastDueTimes(dueTimes, clock.now() + maxWait), paces);
+    return leadTime(forecastDueTimes(dueTimes, now + maxWait), paces);
   }
 
   /** True while the outcome of any request is doubtful: requests are sent one at a time, and changes take turns. */
@@ -117,8 +118,8 @@ export function createChangeScheduler(context: WorkspaceContext, areChangesCurre
       void wake?.then(() => {
         isWoken = true;
       });
-      const selectedAt = clock.monotonic();
       await checkClock();
+      const selectedAt = clock.monotonic();
       const next = await nextDue(store.query, await eligible());
       return next && { ...next, isCurrent: () => !isWoken && clock.monotonic() - selectedAt < SELECTION_LIFETIME };
     },

@@ -33,7 +33,7 @@ export interface PreparedRequest {
   /** The last attempt was refused, and a read has been requested since that shows whether the refusal is right. A stored key. */
   readonly isChecked?: boolean;
   readonly sentAt: number;
-  /** The position in the order of all requests, see `store/changes/revision.ts`. */
+  /** The position in the order of all requests, see `currentRevision` in `store/meta.ts`. */
   readonly revision: number;
   /** The request of an update that was sent last. A stored key. */
   readonly update?: SentUpdate | undefined;

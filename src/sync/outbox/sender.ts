@@ -1,19 +1,17 @@
 import { CALLERS } from '../../model/caller.ts';
 import type { Lane } from '../../model/change.ts';
-import type { ErrorCode } from '../../model/errors.ts';
-import { asSyncError, SyncError, wasSent } from '../../model/errors.ts';
+import { asSyncError, type ErrorCode, SyncError, wasSent } from '../../model/errors.ts';
 import type { HttpAnswer, HttpClient } from '../../platform/http/http-client.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { duration } from '../../platform/lib/quantities.ts';
 import { withoutEnd } from '../../platform/lib/text.ts';
 import { createScrubber, scrubBytes } from '../../platform/observe/scrubber.ts';
 import type { DueChange } from '../../store/changes/next-change.ts';
-import { nextRevision } from '../../store/changes/revision.ts';
+import { nextRevision } from '../../store/meta.ts';
 import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { createResponseCapture, createRouteOf } from '../../workspace-api/capture-responses.ts';
 import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../../workspace-api/contract.ts';
-import type { ReadLarge } from '../../workspace-api/typed-client.ts';
 import {
   type ApiAnswer,
   type ApiRequest,
@@ -24,6 +22,7 @@ import {
   LARGEST_PASSED,
   type PassedAnswer,
   type PassedRequest,
+  type ReadLarge,
   type TransportOptions,
 } from '../../workspace-api/typed-client.ts';
 import type { SlotAnswer } from '../quota/cooldown.ts';

@@ -8,8 +8,7 @@ import {
   undoableFrom,
   type Written,
 } from '../../model/change.ts';
-import type { ListPage } from '../../model/delivery.ts';
-import { mayBeCut } from '../../model/delivery.ts';
+import { type ListPage, mayBeCut } from '../../model/delivery.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { serverStatus, type TaskStatuses } from '../../model/task-status.ts';
 import { afterFields, afterUpdate, type WrittenStatus } from '../../model/written-task.ts';
@@ -24,8 +23,7 @@ import {
   updateChange,
 } from '../../store/changes/outbox-rows.ts';
 import { addRequest } from '../../store/changes/requests.ts';
-import { currentRevision } from '../../store/changes/revision.ts';
-import { isReadAfterRestore } from '../../store/items/mark-unverified.ts';
+import { currentRevision, isReadAfterRestore } from '../../store/meta.ts';
 import { saveUpdatedStatus } from '../../store/tasks/stored-tasks.ts';
 import { noteCreationPassed, resumeAfterCreation } from '../../store/tasks/task-creations.ts';
 import {

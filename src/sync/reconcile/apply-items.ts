@@ -12,7 +12,7 @@ import {
   type StoredItem,
   saveItem,
 } from '../../store/items/items.ts';
-import { lastBeforeRestore } from '../../store/items/mark-unverified.ts';
+import { lastBeforeRestore } from '../../store/meta.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { BatchContext, EvaluatedItem, ReconcileConnection } from './context.ts';
 import { clampTime, type MergeResult, mergeNewest } from './newest-wins.ts';

@@ -7,10 +7,10 @@ import {
   findEntity,
   forgetEntity,
   linksOfItem,
+  mayUpdate,
   saveEntity,
 } from '../../store/changes/entities.ts';
 import { dropDifference, findChange } from '../../store/changes/outbox-rows.ts';
-import { mayUpdate } from '../../store/changes/revision.ts';
 import { runSequentially } from '../../store/unit-of-work/unit-of-work.ts';
 import { type Answer, enqueueReads } from '../../store/workspace/workspace-reads.ts';
 import { addFindings } from '../../store/workspace/workspace-sweeps.ts';

@@ -10,7 +10,7 @@ import {
   saveEntity,
 } from '../../store/changes/entities.ts';
 import { dropDifference, findChange, findChanges } from '../../store/changes/outbox-rows.ts';
-import { currentRevision } from '../../store/changes/revision.ts';
+import { currentRevision } from '../../store/meta.ts';
 import { existingTasks, taskOfSource } from '../../store/tasks/stored-tasks.ts';
 import { json, type Scope } from '../../store/workspace-scope.ts';
 import type { Evaluation } from './context.ts';

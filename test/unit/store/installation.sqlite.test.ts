@@ -32,8 +32,14 @@ import {
   openInstallationFile,
 } from '../../../src/store/installation/installation.ts';
 import { saveItem } from '../../../src/store/items/items.ts';
-import { isReadAfterRestore, lastBeforeRestore } from '../../../src/store/items/mark-unverified.ts';
-import { PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
+import {
+  isReadAfterRestore,
+  lastBeforeRestore,
+  PULL_REQUESTS_READ,
+  readMeta,
+  TASKS_READ,
+  writeMeta,
+} from '../../../src/store/meta.ts';
 import { acceptBackup } from '../../../src/store/restore/restore.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/schema/installation-migrations.ts';
 import { readStatus } from '../../../src/store/status/stored-status.ts';

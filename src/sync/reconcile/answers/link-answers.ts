@@ -8,6 +8,7 @@ import {
   blankEntity,
   type EntityRow,
   findEntity,
+  mayUpdate,
   saveEntity,
 } from '../../../store/changes/entities.ts';
 import {
@@ -18,10 +19,9 @@ import {
   removeChange,
   saveChange,
 } from '../../../store/changes/outbox-rows.ts';
-import { currentRevision, mayUpdate } from '../../../store/changes/revision.ts';
 import { itemsNamed } from '../../../store/items/item-names.ts';
 import { itemsAtUrl } from '../../../store/items/items.ts';
-import { OWN_KEY_ID, writeMeta } from '../../../store/meta.ts';
+import { currentRevision, OWN_KEY_ID, writeMeta } from '../../../store/meta.ts';
 import { flushRows, runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import { linksAreIdempotent } from '../../../store/workspace/server-capabilities.ts';
 import { type Answer, enqueueReads, noteLinksRead } from '../../../store/workspace/workspace-reads.ts';

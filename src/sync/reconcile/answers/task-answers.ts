@@ -2,12 +2,18 @@ import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { addressIn, itemLineIn, statusHistory, type Task } from '../../../model/task.ts';
 import { isOlder } from '../../../model/workspace-time.ts';
-import { type EntityRow, findEntities, findEntity, linkedItems, saveEntity } from '../../../store/changes/entities.ts';
+import {
+  type EntityRow,
+  findEntities,
+  findEntity,
+  linkedItems,
+  mayUpdate,
+  saveEntity,
+} from '../../../store/changes/entities.ts';
 import { findChanges } from '../../../store/changes/outbox-rows.ts';
-import { currentRevision, mayUpdate } from '../../../store/changes/revision.ts';
 import { itemsNamed, itemsNaming } from '../../../store/items/item-names.ts';
 import { existingItems } from '../../../store/items/items.ts';
-import { OWN_KEY_ID, readMeta, TASKS_READ, WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
+import { currentRevision, OWN_KEY_ID, readMeta, TASKS_READ, WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/tasks/stored-tasks.ts';
 import { markTasksVerified, resumeCreations } from '../../../store/tasks/task-creations.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
