@@ -13,7 +13,7 @@ import type { Listen } from '../platform/http/server.ts';
 import { type Clock, systemClock, systemRandom } from '../platform/lib/clock.ts';
 import { type CheckFile, checkInWorker } from '../platform/lib/integrity.ts';
 import type { Scheduler } from '../platform/lib/scheduler.ts';
-import { type Logger, noSteps, type Steps, type Tracer } from '../platform/lib/telemetry.ts';
+import type { Logger, Steps, Tracer } from '../platform/lib/telemetry.ts';
 import { createHealth, type Health } from '../platform/observe/health.ts';
 import { createMetrics, type Metrics } from '../platform/observe/metrics.ts';
 import { mergingRepeats } from '../platform/observe/pino-logger.ts';
@@ -26,9 +26,9 @@ import type { Grants } from '../sync/intake/grants.ts';
 import type { Converter } from '../sync/worker/converter.ts';
 import type { Token } from '../web/access/callers.ts';
 
-/** The parts from which a process composes the daemon. Tests replace the clock, the randomness, the steps or the network. */
+/** The parts from which a process composes the daemon. Tests replace the clock, the randomness or the network, and add `steps`. */
 export interface ProcessContext extends Pick<StoreContext, 'clock' | 'random' | 'logger'> {
-  readonly steps: Steps;
+  readonly steps?: Steps | undefined;
   readonly metrics: Metrics;
   readonly health: Health;
   readonly http: HttpClient;
@@ -148,7 +148,6 @@ export function createProcessContext(baseLogger: Logger, version: string, scrubb
   return {
     clock,
     random: systemRandom(),
-    steps: noSteps,
     logger,
     metrics,
     health: createHealth(),
@@ -156,7 +155,6 @@ export function createProcessContext(baseLogger: Logger, version: string, scrubb
     checkFile: checkInWorker,
     http: createHttpClient({
       clock,
-      steps: noSteps,
       meter: metrics.meter,
       proxies: ownProxies((secret) => scrubber.add(secret)),
       onSecret: (secret) => scrubber.addForNow(secret),

@@ -8,7 +8,7 @@ import { createHttpClient, type HttpClient } from '../platform/http/http-client.
 import { createOrigins } from '../platform/http/origin.ts';
 import { type Listen, listen, usable } from '../platform/http/server.ts';
 import { type Clock, createWakeSignal, type Random } from '../platform/lib/clock.ts';
-import { type Logger, type Meter, noSteps, type Steps, silentMeter } from '../platform/lib/telemetry.ts';
+import type { Logger, Meter, Steps } from '../platform/lib/telemetry.ts';
 import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Administration, createAdministration } from './access/administration.ts';
 import { createAccess } from './access/caller-rights.ts';
@@ -158,12 +158,7 @@ const GRACE = 5_000;
 /** Milliseconds in which a receiver has to answer (W65). */
 const PATIENCE = 3_000;
 
-function webhookClient({
-  steps = noSteps,
-  meter = silentMeter,
-  allowPrivateWebhooks,
-  proxies,
-}: WorkspaceServiceOptions) {
+function webhookClient({ steps, meter, allowPrivateWebhooks, proxies }: WorkspaceServiceOptions) {
   const timeouts = { connect: PATIENCE, headers: PATIENCE, body: PATIENCE, total: PATIENCE };
   const blockedRanges = allowPrivateWebhooks ? [] : PRIVATE_RANGES;
   return createHttpClient({ steps, meter, timeouts, blockedRanges, proxies });

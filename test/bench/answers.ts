@@ -5,7 +5,7 @@ import { connectors } from '../../src/connectors/registry.ts';
 import { createHttpClient } from '../../src/platform/http/http-client.ts';
 import { systemClock } from '../../src/platform/lib/clock.ts';
 import { sha256Of } from '../../src/platform/lib/digest.ts';
-import { noSteps, silentLogger, silentMeter } from '../../src/platform/lib/telemetry.ts';
+import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import { packBody, packBodyAsync } from '../../src/store/deliveries/inbox.ts';
 import { createConverter, parseInWorker, readLargeBy } from '../../src/sync/worker/converter.ts';
 import { createSend, createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
@@ -23,7 +23,7 @@ export const answers: Bench = {
     const vendor = new Worker(new URL('./answers-vendor.ts', import.meta.url));
     const [port] = (await once(vendor, 'message')) as [number];
     const converter = createConverter();
-    const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+    const http = createHttpClient();
     try {
       const longest: number[] = [];
       for (let round = 0; round < 5; round++) {

@@ -13,7 +13,7 @@ import { GIT_PROVIDER_IDS } from '../../src/model/git-providers.ts';
 import type { Grammar, Item, PullRequest, WorkItem } from '../../src/model/item.ts';
 import { boundNames } from '../../src/model/names.ts';
 import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
-import { noSteps, silentLogger, silentMeter } from '../../src/platform/lib/telemetry.ts';
+import { silentLogger } from '../../src/platform/lib/telemetry.ts';
 import type { ReconcileConnection, WorkerTranslator } from '../../src/sync/reconcile/context.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
 import { namesOfItem } from '../../src/sync/reconcile/link-rules/lookup-names.ts';
@@ -40,7 +40,7 @@ import {
 
 const FOLDERS = new URL('../../src/connectors/', import.meta.url);
 const { signal } = new AbortController();
-const http = documentedOnly(createHttpClient({ steps: noSteps, meter: silentMeter }));
+const http = documentedOnly(createHttpClient());
 
 /** The meaning of each status, unless the vendor deviates. */
 const STATUSES = {

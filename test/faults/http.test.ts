@@ -12,7 +12,6 @@ import {
   type HttpRequest,
 } from '../../src/platform/http/http-client.ts';
 import { createServer } from '../../src/platform/http/server.ts';
-import { noSteps, silentMeter } from '../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../support/fakes/travelling-clock.ts';
 
 const closing: (() => unknown)[] = [];
@@ -21,8 +20,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-function client(options: Partial<HttpClientOptions> = {}): HttpClient {
-  const made = createHttpClient({ steps: noSteps, meter: silentMeter, ...options });
+function client(options: HttpClientOptions = {}): HttpClient {
+  const made = createHttpClient(options);
   closing.push(() => made.close());
   return made;
 }
@@ -101,7 +100,7 @@ it('many requests to one host share its connections, and all are answered', asyn
 const silent = () => undefined;
 const CREATED = 'HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\n{"a"';
 
-it.each<[what: string, code: string, peer: (socket: Socket) => void, options?: Partial<HttpClientOptions>]>([
+it.each<[what: string, code: string, peer: (socket: Socket) => void, options?: HttpClientOptions]>([
   [
     'a peer that does not speak TLS',
     'unreachable',

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createHttpClient } from '../../src/platform/http/http-client.ts';
-import { noSteps, silentMeter } from '../../src/platform/lib/telemetry.ts';
 import { createSend, createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { drawn } from '../support/harness/depth.ts';
@@ -104,7 +103,7 @@ describe('with the quota of the workspace unused', () => {
 
   describe('any client', () => {
     it('works unchanged through the gateway, and gets the same answers as without it', async () => {
-      const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+      const http = createHttpClient();
       const send = createSend({ http, baseUrl: `${world.daemon().address}/api/v1`, apiKey: () => key.secret });
       const client = createWorkspaceClient<object>({ send, workspaceId: 'current' });
       const { body: bug } = await client.createBug({ body: { title: 'Through the gateway' } }, {});

@@ -5,8 +5,6 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { makeApp } from '../../src/cli/installation/init.ts';
 import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
-import { noSteps } from '../../src/platform/lib/telemetry.ts';
-import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 
@@ -59,7 +57,7 @@ let scratch = '';
 
 beforeEach(async () => {
   github = await startStandIn();
-  http = createHttpClient({ steps: noSteps, meter: createMetrics({ version: 'test' }).meter });
+  http = createHttpClient();
   scratch = folderOfTest('app');
 });
 afterEach(async () => {

@@ -10,7 +10,6 @@ import { createVariables, type Environment } from '../../platform/config/interpo
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { diskFiles } from '../../platform/lib/regular-files.ts';
-import { noSteps, silentMeter } from '../../platform/lib/telemetry.ts';
 import { printable, withoutEnd } from '../../platform/lib/text.ts';
 import { type Failure, REFUSED } from '../../web/admin-answers.ts';
 import { type AddCommands, oneOf, print, printAsIs, say, wholeNumber, withWaitNotice } from '../command.ts';
@@ -180,7 +179,7 @@ async function questionOf({ url, token, proxies }: Daemon): Promise<Pick<HttpAns
   }
   const { createHttpClient } = await import('../../platform/http/http-client.ts');
   const timeouts = { total: ANSWER };
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter, timeouts, proxies });
+  const http = createHttpClient({ timeouts, proxies });
   try {
     return await http.request({ method: 'GET', url, headers: { authorization: `Bearer ${token}` }, target: 'daemon' });
   } finally {

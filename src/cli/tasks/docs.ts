@@ -2,7 +2,6 @@ import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
 import { SyncError } from '../../model/errors.ts';
 import { ownProxies } from '../../platform/config/daemon-options.ts';
-import { noSteps, silentMeter } from '../../platform/lib/telemetry.ts';
 import { printable } from '../../platform/lib/text.ts';
 import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../../workspace-api/contract.ts';
@@ -221,7 +220,7 @@ async function upload({ uploadUrl, method, headers }: Ticket, bytes: Buffer): Pr
   if (!/^https?:/.test(uploadUrl)) throw new SyncError('answer_malformed', 'the upload address is not http');
   const timeouts = { headers: PATIENCE, body: PATIENCE, total: PATIENCE };
   const { createHttpClient } = await import('../../platform/http/http-client.ts');
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter, timeouts, proxies: ownProxies(() => undefined) });
+  const http = createHttpClient({ timeouts, proxies: ownProxies(() => undefined) });
   try {
     const verb = method === 'POST' ? 'POST' : 'PUT';
     const { status } = await http.request({ method: verb, url: uploadUrl, headers, body: bytes, target: 'upload' });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
 import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
 import { syncFolder } from '../lib/folders.ts';
-import { noSteps, type Steps } from '../lib/telemetry.ts';
+import type { Steps } from '../lib/telemetry.ts';
 import { DatabaseFault, type FaultWatch, faultOf, isLocked, placeOf, watchFaults } from './database-fault.ts';
 import { APPLIED, migrate } from './database-schema.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
@@ -34,7 +34,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
   const { file } = options;
   const watch = watchFaults((error) => faultOf(error, file), options.onFault);
   const raw = openFile(options);
-  const statements = withSteps(raw, options.steps ?? noSteps, watch);
+  const statements = withSteps(raw, options.steps, watch);
   const query = overOneConnection<Tables>(SQLITE_DIALECT, statements, locksOf(file, watch));
   try {
     await migrate(query as Kysely<unknown>, {
@@ -341,7 +341,7 @@ const STATEMENTS_KEPT = 256;
  * SQLite ends a transaction itself if the disk fails in the middle of it. Every further statement of that transaction then throws
  * the same failure, or it would be a commit of its own; and the rollback of Kysely finds nothing left to do.
  */
-function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch): Statements {
+function withSteps(raw: BetterSqlite.Database, steps: Steps | undefined, watch: FaultWatch): Statements {
   const kept = new Map<string, Statement<unknown[]>>();
   const prepare = (sql: string): Statement<unknown[]> => {
     const found = kept.get(sql);
@@ -368,12 +368,12 @@ function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch):
     }
   };
   const durably = <Result>(sql: string, writes: boolean, run: () => Result): Result => {
-    steps.reached('commit', 'before');
+    steps?.reached('commit', 'before');
     const result = inTurn(sql, run);
     // A transaction without writes proves nothing about the disk.
     if (writes || hasWritten) watch.wrote();
     hasWritten = false;
-    steps.reached('commit', 'after');
+    steps?.reached('commit', 'after');
     return result;
   };
   const rollBack = <Row>(statement: Statement<unknown[]>): QueryResult<Row> => {

@@ -118,8 +118,8 @@ export class MemoryBudget {
   readonly #isSuspect: (group: string) => boolean;
   readonly #total: number;
   /**
-   * In no order. An array, because each request enters and leaves: V8 links the outgrown tables of a set, so that an old one keeps
-   * many finished requests until the next full collection of garbage.
+   * Unordered. An array, because V8 keeps the outgrown tables of a long-lived `Set`, and with them finished requests, until the next
+   * full garbage collection.
    */
   readonly #holders: Holder[] = [];
   readonly #waiting = new Set<Holder>();

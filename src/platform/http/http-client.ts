@@ -2,7 +2,7 @@ import { Agent, type Dispatcher, errors } from 'undici';
 import { SyncError } from '../../model/errors.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Shape } from '../lib/shape.ts';
-import type { Meter, Steps } from '../lib/telemetry.ts';
+import { type Meter, type Steps, silentMeter } from '../lib/telemetry.ts';
 import type { AnswerRoom } from './admission.ts';
 import {
   createConnector,
@@ -68,8 +68,8 @@ type Timeouts = Readonly<Record<'connect' | 'headers' | 'body' | 'total', number
 export interface HttpClientOptions {
   /** Network time is real time: only a test of this file needs another clock. */
   readonly clock?: Clock;
-  readonly steps: Steps;
-  readonly meter: Meter;
+  readonly steps?: Steps | undefined;
+  readonly meter?: Meter | undefined;
   /** Called with every credential before it is sent: the server may repeat it in its answer. */
   readonly onSecret?: (secret: string) => void;
   /** Further address ranges to refuse, in CIDR notation, for example `10.0.0.0/8`. */
@@ -92,7 +92,8 @@ const MOST_CONNECTIONS = 64;
  * The only user of undici. HTTP/1.1 only, one request per connection at a time: that is what makes "not sent" provable.
  * undici calls `onRequestStart` in the tick in which it writes the head, so a failure before it sent nothing.
  */
-export function createHttpClient(options: HttpClientOptions): HttpClient {
+export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
+  const meter = options.meter ?? silentMeter;
   const clock = options.clock ?? systemClock();
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const blockedRanges = options.blockedRanges ?? [];
@@ -115,7 +116,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     async request(request) {
       const started = clock.monotonic();
       let status = 'none';
-      options.steps.reached('request', 'before');
+      options.steps?.reached('request', 'before');
       if (options.onSecret) for (const secret of secretsOf(request)) options.onSecret(secret);
       try {
         const dispatcher = proxy ? await throughProxy(proxy, request, agent) : agent;
@@ -127,11 +128,11 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         if (status === 'proxy_refused') proxy?.refused();
         throw error;
       } finally {
-        options.meter.count('http_requests_total', { target: request.target, status });
-        options.meter.observe('http_request_seconds', (clock.monotonic() - started) / 1_000, {
+        meter.count('http_requests_total', { target: request.target, status });
+        meter.observe('http_request_seconds', (clock.monotonic() - started) / 1_000, {
           target: request.target,
         });
-        options.steps.reached('request', 'after');
+        options.steps?.reached('request', 'after');
       }
     },
     async close() {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { github as connector } from '../../../src/connectors/github/index.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
-import { noSteps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
 import { startGithub } from '../../support/vendors/github-stand-in.ts';
@@ -204,7 +204,7 @@ const WANTED = { provider: 'github', repoId: '70100', title: 'A change', headBra
 async function connected({ token = 'ghp_ada' }: { token?: string | null } = {}) {
   const clock = createTravellingClock();
   const standIn = await startGithub();
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const http = createHttpClient();
   const providers = { github: connector.git!({ http, clock, logger: silentLogger }) };
   const running = await startWorkspaceService({ clock, quota: NO_QUOTA, providers });
   onTestFinished(async () => {

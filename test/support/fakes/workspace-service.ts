@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
-import { noSteps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
 import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
 import {
@@ -52,7 +52,7 @@ export async function startWorkspaceService({
   const service = await createWorkspaceService({ ...own, ...options, file, clock, quota, allowPrivateWebhooks });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const start = await service.startCredentials();
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const http = createHttpClient();
   return {
     ...start,
     service,

@@ -25,7 +25,7 @@ export interface FastDaemonOptions {
   readonly data: string;
   /** Address of the PostgreSQL in whose schema the rows are; absent: they are in `data`. */
   readonly store?: string;
-  readonly steps: Steps;
+  readonly steps?: Steps;
   readonly onStatement?: (sql: string) => void;
 }
 

@@ -7,7 +7,7 @@ import { Webhooks } from '@octokit/webhooks';
 import { stringify } from 'yaml';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { systemRandom } from '../../../src/platform/lib/clock.ts';
-import { noSteps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { createSend, createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { fastClock } from '../fakes/crash-clock.ts';
@@ -93,7 +93,7 @@ export async function openSite(witness?: Witness) {
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const credentials = await service.startCredentials();
   key = credentials.apiKey;
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const http = createHttpClient();
   const send = createSend({ http, baseUrl: url, apiKey: () => credentials.oauthToken });
   const configure = (chapter: number) => writeConfig(folder, { url, apiKey: key }, chapter);
   const config = configure(0);
@@ -161,7 +161,7 @@ export async function openSite(witness?: Witness) {
     },
     /** Runs what is left of the story against a daemon in this process, which is then open for looking. */
     async runHere(story: Story) {
-      const daemon = await startFastDaemon({ ...places, steps: noSteps });
+      const daemon = await startFastDaemon(places);
       await tell(story, daemon.address, daemon);
       return daemon;
     },

@@ -46,10 +46,9 @@ const WORKS: Works = {
   async rotate({ url, token, keyId, path }, steps) {
     const { keyFile, rotateKey } = await import('../../../src/cli/access/key-rotation.ts');
     const { createHttpClient } = await import('../../../src/platform/http/http-client.ts');
-    const { silentMeter } = await import('../../../src/platform/lib/telemetry.ts');
     const { createSend, createWorkspaceClient } = await import('../../../src/workspace-api/typed-client.ts');
     const { fastClock } = await import('../fakes/crash-clock.ts');
-    const http = createHttpClient({ steps, meter: silentMeter });
+    const http = createHttpClient({ steps });
     await rotateKey({
       client: createWorkspaceClient({
         send: createSend({ http, baseUrl: url, apiKey: () => token }),

@@ -23,9 +23,9 @@ import type { TraceExport } from '../../../src/platform/config/trace-export.ts';
 import { createHttpClient, type HttpClient } from '../../../src/platform/http/http-client.ts';
 import { type Random, systemRandom } from '../../../src/platform/lib/clock.ts';
 import type { CheckFile } from '../../../src/platform/lib/integrity.ts';
-import { type Logger, noSteps, type Steps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import { type Logger, type Steps, silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createHealth } from '../../../src/platform/observe/health.ts';
-import { createMetrics, type Metrics } from '../../../src/platform/observe/metrics.ts';
+import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Faults } from '../../../src/reference-service/http/pipeline.ts';
 import type { Quota } from '../../../src/reference-service/http/quota-log.ts';
@@ -109,7 +109,7 @@ async function openSite(options: WorldOptions, random: Random) {
   const clock = createTravellingClock({ start: options.startAt });
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
   const traffic: Traffic = { requests: 0 };
-  const outside = countInFlight(vendorClient(noSteps, createMetrics({ version: 'test' })), traffic);
+  const outside = countInFlight(documentedOnly(createHttpClient()), traffic);
   const providers = gitProviders({ http: outside.http, clock, logger: silentLogger });
   const { behaviours, loses } = options;
   const server = behaviours && plausibleServer({ clock, behaviours, loses });
@@ -127,7 +127,7 @@ async function openSite(options: WorldOptions, random: Random) {
       quota: countsItself ? { ...quota, requests: 0, burst: 0 } : quota,
       faults: oneAfterAnother(options.faults, weather),
       variant: options.variant,
-      ...(server && { http: server.serviceClient(createHttpClient({ steps: noSteps, meter: silentMeter })) }),
+      ...(server && { http: server.serviceClient(createHttpClient()) }),
       providers,
       allowPrivateWebhooks: true,
     });
@@ -210,14 +210,14 @@ export async function createWorld(options: WorldOptions = {}, shared?: Site) {
 
   async function start(wanted: Readonly<Record<string, unknown>>, port = 0) {
     const metrics = createMetrics({ version: 'test' });
-    const inside = countInFlight(vendorClient(options.steps ?? noSteps, metrics), traffic);
+    const vendors = documentedOnly(createHttpClient({ steps: options.steps, meter: metrics.meter }));
+    const inside = countInFlight(vendors, traffic);
     const http = site.server?.daemonClient(inside.http) ?? inside.http;
     const parts = {
-      ...{ clock, random, metrics, connectors, health: createHealth() },
+      ...{ clock, random, metrics, connectors, health: createHealth(), steps: options.steps },
       http: options.http?.(http) ?? http,
       logger: options.logger ?? silentLogger,
       checkFile: options.checkFile ?? (async () => []),
-      steps: options.steps ?? noSteps,
       // A thread's work is real time, which does not travel.
       converter: (options.converter ?? ((inline) => inline))(createInlineConverter(connectors)),
       createLeaseHolder: (installation: Installation) => options.hold?.(installation, clock) ?? soleHolder,
@@ -463,11 +463,6 @@ async function isAnythingPending({ query }: Installation): Promise<boolean> {
 
 function daemonQuota({ requests, window, burst, burstWindow }: Quota) {
   return { requests, window: `${window / 1_000}s`, burst, burstWindow: `${burstWindow / 1_000}s`, share: 1 };
-}
-
-/** Throws for a request that the vendor does not document, also to its stand-in. */
-function vendorClient(steps: Steps, { meter }: Pick<Metrics, 'meter'>): HttpClient {
-  return documentedOnly(createHttpClient({ steps, meter }));
 }
 
 interface Traffic {

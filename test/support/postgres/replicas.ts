@@ -11,7 +11,7 @@ import { loadConfig } from '../../../src/platform/config/load.ts';
 import { openApart } from '../../../src/platform/database/postgres.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
-import { noSteps, silentLogger } from '../../../src/platform/lib/telemetry.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import { createHealth } from '../../../src/platform/observe/health.ts';
 import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
@@ -77,9 +77,9 @@ export async function openReplicas(given: {
         ...{ scrubber: createScrubber(), tokens: given.tokens, version: options.version ?? 'test', secretKey },
       },
       {
-        ...{ clock, random, metrics, connectors, health: createHealth(), logger: silentLogger, steps: noSteps },
+        ...{ clock, random, metrics, connectors, health: createHealth(), logger: silentLogger },
         ...{ checkFile: async () => [], converter: createInlineConverter(connectors) },
-        http: createHttpClient({ steps: noSteps, meter: metrics.meter }),
+        http: createHttpClient({ meter: metrics.meter }),
       },
     );
     const daemon = await composition.serve();

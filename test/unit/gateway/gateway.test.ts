@@ -11,7 +11,7 @@ import type { TrafficLimits } from '../../../src/platform/http/admission.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { createServer, listen } from '../../../src/platform/http/server.ts';
 import { systemClock, systemRandom } from '../../../src/platform/lib/clock.ts';
-import { noSteps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import { silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
 import { createTravellingClock } from '../../support/fakes/travelling-clock.ts';
 
 const MEBIBYTE = 1_048_576;
@@ -21,7 +21,7 @@ async function openGateway(upstream: SocketServer, options: { versionHeader?: st
   const { versionHeader = 'x-own-version', limits } = options;
   await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
   const { port } = upstream.address() as AddressInfo;
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const http = createHttpClient();
   const capture = { answered: async () => undefined, failed: async () => undefined, unproved: async () => undefined };
   const workspace = {
     name: 'one',

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { github as connector } from '../../../src/connectors/github/index.ts';
 import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { systemRandom } from '../../../src/platform/lib/clock.ts';
-import { noSteps, silentLogger, silentMeter } from '../../../src/platform/lib/telemetry.ts';
+import { silentLogger } from '../../../src/platform/lib/telemetry.ts';
 import type { Variant } from '../../../src/reference-service/http/variant.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { ask } from '../../contracts/workspace/target.ts';
@@ -161,7 +161,7 @@ const PULL = { provider: 'github', repoId: '70100', title: 'A', headBranch: 'fea
 async function startLiteral({ isConnected = false, variant = LITERAL } = {}) {
   const clock = createTravellingClock();
   const provider = await startGithub();
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const http = createHttpClient();
   const providers = { github: connector.git!({ http, clock, logger: silentLogger }) };
   const running = await startWorkspaceService({ clock, quota: NO_QUOTA, providers, variant });
   onTestFinished(async () => {

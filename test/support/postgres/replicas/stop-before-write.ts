@@ -1,16 +1,15 @@
 /**
- * Loaded before the program: after SIGUSR2 the process stands still (SIGSTOP) with its next request, between the last look at the
- * lease and the write of the bytes.
+ * Loaded before the program: after SIGUSR2 the process suspends itself (SIGSTOP) at its next request, between the lease check and
+ * the write.
  */
 
-import { noSteps } from '../../../../src/platform/lib/telemetry.ts';
+import { Agent } from 'undici';
 
-let isArmed = false;
 process.on('SIGUSR2', () => {
-  isArmed = true;
+  const { dispatch } = Agent.prototype;
+  Agent.prototype.dispatch = function (...request) {
+    Agent.prototype.dispatch = dispatch;
+    process.kill(process.pid, 'SIGSTOP');
+    return dispatch.apply(this, request);
+  };
 });
-noSteps.reached = (kind, edge) => {
-  if (!isArmed || kind !== 'request' || edge !== 'before') return;
-  isArmed = false;
-  process.kill(process.pid, 'SIGSTOP');
-};

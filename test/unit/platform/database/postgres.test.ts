@@ -6,7 +6,6 @@ import { asSlowRead, postgresFaultOf, watchFaults } from '../../../../src/platfo
 import { ownTables, StoreAdapter, StoreCompiler } from '../../../../src/platform/database/postgres.ts';
 import { readAddress } from '../../../../src/platform/database/postgres-address.ts';
 import { createConnections, readTlsFiles } from '../../../../src/platform/database/postgres-driver.ts';
-import { noSteps } from '../../../../src/platform/lib/telemetry.ts';
 
 describe('the address of PostgreSQL', () => {
   it('names a schema and connections, and passes the rest on', () => {
@@ -126,7 +125,7 @@ describe('the driver of PostgreSQL', () => {
       () => undefined,
     );
     const connections = createConnections({
-      ...{ writer: pool, readers: pool, watch, steps: noSteps },
+      ...{ writer: pool, readers: pool, watch },
       onStatement: () => undefined,
     });
     const database = new Kysely<Record<string, never>>({

@@ -18,7 +18,6 @@ import {
   signOfLife,
 } from '../../../../src/platform/http/daemon-client.ts';
 import { createHttpClient, type HttpClientOptions } from '../../../../src/platform/http/http-client.ts';
-import { noSteps, silentMeter } from '../../../../src/platform/lib/telemetry.ts';
 import { startConnectProxy } from '../../../support/fakes/connect-proxy.ts';
 import { createTravellingClock } from '../../../support/fakes/travelling-clock.ts';
 import { listenLocally } from '../../../support/harness/listen.ts';
@@ -28,7 +27,7 @@ const NOW = Date.UTC(2026, 10, 20, 12);
 
 describe('the client with nock', () => {
   const told: string[] = [];
-  const client = createHttpClient({ steps: noSteps, meter: silentMeter, onSecret: (secret) => void told.push(secret) });
+  const client = createHttpClient({ onSecret: (secret) => void told.push(secret) });
   answerByNock();
   afterAll(() => client.close());
 
@@ -92,7 +91,7 @@ it('looks up a name once for all connections that wait for it, and anew after th
 });
 
 /** A server, and a proxy that leads every name to it. */
-async function openNetwork(environment: Record<string, string> = {}, options: Partial<HttpClientOptions> = {}) {
+async function openNetwork(environment: Record<string, string> = {}, options: HttpClientOptions = {}) {
   const heard: string[] = [];
   const server = createServer(({ method, url, headers }, response) => {
     heard.push(`${method} ${headers.host}${url}`);
@@ -103,7 +102,7 @@ async function openNetwork(environment: Record<string, string> = {}, options: Pa
   const proxy = await startConnectProxy({ leadTo: () => ({ host: '127.0.0.1', port }) });
   const clock = createTravellingClock();
   const proxies = proxiesOf({ HTTPS_PROXY: proxy.address, HTTP_PROXY: proxy.address, ...environment });
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter, clock, proxies, ...options });
+  const http = createHttpClient({ clock, proxies, ...options });
   onTestFinished(async () => {
     await http.close();
     await proxy.close();
@@ -150,7 +149,7 @@ it('after a 407 nothing is sent for five minutes, and then it is tried again', a
   const proxy = await startConnectProxy({ leadTo: () => ({ host: '127.0.0.1', port: 1 }) });
   const clock = createTravellingClock();
   const proxies = proxiesOf({ HTTP_PROXY: proxy.address.replace(/:[^:@]*@/, ':wrong-password@') });
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter, clock, proxies });
+  const http = createHttpClient({ clock, proxies });
   onTestFinished(async () => {
     await http.close();
     await proxy.close();
