@@ -49,9 +49,9 @@ export function createBreaker() {
     get open() {
       return isOpen();
     },
-    /** True if no request has succeeded lately, whether one change fails or many do. */
+    /** True if no request has succeeded lately, or none at all although one was tried, whether one change fails or many do. */
     get failing() {
-      return isFailing();
+      return isFailing() || (passes === 0 && failures > 0);
     },
     /** Milliseconds to wait before the next request; 0 while closed. */
     pause: () => (isOpen() ? PROBE_EVERY : 0),

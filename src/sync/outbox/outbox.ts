@@ -69,7 +69,7 @@ export function createOutbox(context: WorkspaceContext, areChangesCurrent?: () =
     const slot = await acquireSlot(context, scheduler, next, wake, signal);
     if (slot === undefined) return;
     // Probing began while this change waited for its slot: the requests in flight end first.
-    if (scheduler.sendsOneByOne() && claimed.size > 0) return slot.release();
+    if (claimed.size > 0 && scheduler.sendsOneByOne()) return slot.release();
 
     const prepared = await claimChange(context, scheduler, slot, next, askedAt);
     if (prepared) claimed.set(prepared, sendClaimed(sendAndSettle, prepared, slot));

@@ -27,7 +27,8 @@ function after(results: Results) {
 }
 
 test.each<[what: string, results: Results, failing: boolean, open: boolean]>([
-  ['two failures of two changes', ['-a', '-b'], false, false],
+  ['one failure before any success', ['-a'], true, false],
+  ['two failures of two changes', ['+c', '-a', '-b'], false, false],
   ['three failures of two changes', ['-a', '-b', '-a'], true, true],
   ['three failures of one change', ['-a', '-a', '-a'], true, false],
   ['a success', ['-a', '-b', '-c', '+d'], false, false],
