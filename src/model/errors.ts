@@ -243,11 +243,11 @@ export const CODES = {
   },
   conflict: {
     verdict: 'never',
-    hint: 'The current state does not allow this; see the message.',
+    hint: 'Look at the present state and decide anew: the same request would be refused again.',
   },
   refused: {
     verdict: 'never',
-    hint: 'The server refused the request; see the message.',
+    hint: 'Correct what the message names: the same request would be refused again.',
   },
   server_failed: {
     verdict: 'retry',

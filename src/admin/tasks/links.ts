@@ -254,7 +254,9 @@ async function undoStatus(
   const { status } = json<WrittenStatus>(row?.known ?? null) ?? {};
   const { from: previous } = json<Written>(row?.written ?? null) ?? {};
   if (status === undefined || previous === undefined)
-    throw new SyncError('conflict', `the status of ${name} is none that worksync has set`);
+    throw new SyncError('conflict', `the status of ${name} is none that worksync has set`, {
+      hint: `"worksync links explain ${name}" says what set it.`,
+    });
   const { statuses } = config.workspace;
   const context = { lane: 'interactive', patience: PATIENCE } as const;
   const sentAt = clock.now();

@@ -5,6 +5,7 @@ import type { Status } from '../../admin/status/status.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../../model/delivery.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Flags } from '../../platform/config/daemon-options.ts';
+import { asTyped } from '../../platform/lib/own-program.ts';
 import { printable } from '../../platform/lib/text.ts';
 import {
   type AddCommands,
@@ -231,7 +232,7 @@ function describeRefused(refused: Refused, withHeaders: boolean): string {
   const often = count === 1 ? '' : `, ${plural(count, 'time')} since ${at(firstAt)}`;
   return [
     `${at(lastAt)}  refused  ${method} ${path} from ${address}: ${status} ${code}${often}`,
-    `    ${reason}`,
+    `    ${asTyped(reason)}`,
     ...(withHeaders ? headers.map(([name, value]) => `    ${name}: ${value}`) : []),
   ]
     .map(printable)

@@ -10,6 +10,7 @@ import { isSafe } from '../../platform/http/http-client.ts';
 import type { Addressed, RouteAccess, RouteNeeds } from '../../platform/http/origin.ts';
 import type { Server, ServerReply, ServerRequest } from '../../platform/http/server.ts';
 import { isSameSecret } from '../../platform/lib/digest.ts';
+import { asTyped, OWN_COMMAND } from '../../platform/lib/own-program.ts';
 import type { Logger } from '../../platform/lib/telemetry.ts';
 import { type Elsewhere, forwardRequest } from '../forward-request.ts';
 import { sendPage } from '../html-document.ts';
@@ -326,7 +327,8 @@ function refuse(request: ServerRequest, reply: ServerReply, code: Refusal): Serv
   reply.code(status);
   if (status === 401) reply.header('www-authenticate', 'Bearer');
   if (status === 429) reply.header('retry-after', '10');
-  if (!(request.headers.accept ?? '').includes('text/html')) return reply.send({ error: code, message });
+  if (!(request.headers.accept ?? '').includes('text/html'))
+    return reply.send({ error: code, message: asTyped(message, OWN_COMMAND, []) });
   return sendPage(reply, code === 'unauthorized' ? loginPage() : refusalPage(message));
 }
 
