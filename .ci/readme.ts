@@ -119,12 +119,16 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     await until(walk, 'npm run -s worksync -- status', /connections_failing(?:.|\n)* synced +1 pull request,/);
   },
 
+  async 'npm run -s worksync -- forget trial --yes'(walk, command) {
+    await stopDaemon(walk);
+    rmSync(join(walk.folder, 'config/workspaces/trial.yaml'));
+    expectText(await walk.terminal.run(command), /^Deleted \d+ rows of trial\.$/m);
+  },
+
   async 'npm run -s worksync -- init --from github-public --name public --set octokit/webhooks.js=<owner>/<repository>'(
     walk,
     command,
   ) {
-    await stopDaemon(walk);
-    rmSync(join(walk.folder, 'config/workspaces/trial.yaml'));
     const recorded = withApiUrl(walk.github.large.url);
     await timed(walk, 'init', async () => {
       const printed = await walk.terminal.run(`${command.replace('<owner>/<repository>', 'acme/api')} ${recorded}`);
