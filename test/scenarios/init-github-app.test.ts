@@ -2,9 +2,9 @@ import { readFileSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { makeApp } from '../../src/cli/installation/init.ts';
-import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
+import { createHttpClient } from '../../src/platform/http/http-client.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 
@@ -52,18 +52,15 @@ async function startStandIn(): Promise<StandIn> {
 }
 
 let github: StandIn;
-let http: HttpClient;
+const http = createHttpClient();
 let scratch = '';
 
 beforeEach(async () => {
   github = await startStandIn();
-  http = createHttpClient();
   scratch = folderOfTest('app');
 });
-afterEach(async () => {
-  github.close();
-  await http.close();
-});
+afterEach(() => github.close());
+afterAll(() => http.close());
 
 function make(wanted: Partial<Parameters<typeof makeApp>[0]>, tell: (url: string) => unknown) {
   const standard = { appName: 'worksync', name: 'team', connection: 'main', folder: scratch, timeout: 3_600_000 };
