@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
 import { makeApp } from '../../src/cli/installation/init.ts';
 import { createHttpClient } from '../../src/platform/http/http-client.ts';
+import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
 
@@ -52,7 +53,7 @@ async function startStandIn(): Promise<StandIn> {
 }
 
 let github: StandIn;
-const http = createHttpClient();
+const http = createHttpClient({ meter: createMetrics({ version: 'test' }).meter });
 let scratch = '';
 
 beforeEach(async () => {

@@ -109,7 +109,8 @@ async function openSite(options: WorldOptions, random: Random) {
   const clock = createTravellingClock({ start: options.startAt });
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
   const traffic: Traffic = { requests: 0 };
-  const outside = countInFlight(documentedOnly(createHttpClient()), traffic);
+  const { meter } = createMetrics({ version: 'test' });
+  const outside = countInFlight(documentedOnly(createHttpClient({ meter })), traffic);
   const providers = gitProviders({ http: outside.http, clock, logger: silentLogger });
   const { behaviours, loses } = options;
   const server = behaviours && plausibleServer({ clock, behaviours, loses });
