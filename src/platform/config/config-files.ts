@@ -112,7 +112,7 @@ export function stampOf(
 /** An unreadable configuration counts as a change; the next load reports the reason. */
 function readableFiles(input: ConfigPlace, files: Files): readonly string[] {
   try {
-    return configFiles(input, files);
+    return filesOf(input, files);
   } catch {
     return [];
   }
