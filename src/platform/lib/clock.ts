@@ -20,13 +20,33 @@ const LONGEST_TIMER = 2_147_483_647;
 
 export function systemClock(): Clock {
   return {
-    now: () => Date.now(),
+    now: Date.now,
     monotonic: () => Number(process.hrtime.bigint() / 1_000n) / 1_000,
     bootId: readBootId(),
     after(ms, call) {
       const timer = setTimeout(call, Math.min(Math.max(0, ms), LONGEST_TIMER));
       timer.unref();
       return () => clearTimeout(timer);
+    },
+  };
+}
+
+/** One timer for one deadline. Setting the same deadline again has no effect. */
+export function createDeadlineTimer(clock: Clock, callback: () => void) {
+  let deadline = Number.POSITIVE_INFINITY;
+  let cancel: Cancel | undefined;
+  return {
+    /** Replaces the deadline, monotonic milliseconds. Infinity clears it. */
+    set(at: number) {
+      if (at === deadline) return;
+      cancel?.();
+      cancel = undefined;
+      deadline = at;
+      if (at === Number.POSITIVE_INFINITY) return;
+      cancel = clock.after(Math.max(0, Math.ceil(at - clock.monotonic())), () => {
+        deadline = Number.POSITIVE_INFINITY;
+        callback();
+      });
     },
   };
 }
@@ -122,7 +142,7 @@ export interface Random {
 }
 
 export function systemRandom(): Random {
-  return { float: () => Math.random(), uuid: () => crypto.randomUUID(), bytes: randomPool() };
+  return { float: Math.random, uuid: () => crypto.randomUUID(), bytes: randomPool() };
 }
 
 /** Returns short sequences from a pool, because each system call costs more than filling the pool. */

@@ -1,7 +1,7 @@
 import PQueue from 'p-queue';
 import { LANES, type Lane } from '../../model/change.ts';
 import { asSyncError } from '../../model/errors.ts';
-import type { Cancel, Clock } from '../../platform/lib/clock.ts';
+import { createDeadlineTimer } from '../../platform/lib/clock.ts';
 import { createTransitionLogger } from '../../platform/lib/telemetry.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../store/meta.ts';
 import type { StoreContext } from '../../store/store-context.ts';
@@ -47,7 +47,7 @@ export function createSlots(
   context: StoreContext,
   ledger: WindowLedger,
   control: CooldownControl,
-  measure: () => QuotaMeasure,
+  measure: (now: number) => QuotaMeasure,
   wasUnclean: boolean,
   isIdle: () => boolean,
 ) {
@@ -57,8 +57,8 @@ export function createSlots(
   let mayBeMarked = wasUnclean;
   let isMarked = wasUnclean;
 
-  const reportUse = ({ lane }: Entry) => {
-    const { long, burst, share } = measure();
+  const reportUse = ({ lane }: Entry, now: number) => {
+    const { long, burst, share } = measure(now);
     meter.count('quota_requests_total', { lane });
     meter.gauge('quota_used', long.used, { window: 'long' });
     meter.gauge('quota_used', burst.used, { window: 'burst' });
@@ -71,9 +71,10 @@ export function createSlots(
 
     const applyAnswer = (answer: SlotAnswer | undefined) => {
       const before = control.cooldown.observed;
-      ledger.complete(entry, answer?.status);
+      const now = clock.monotonic();
+      ledger.complete(entry, answer?.status, now);
       cooldownChanged = control.apply(entry, answer);
-      reportUse(entry);
+      reportUse(entry, now);
       if (control.cooldown.observed !== before) observed = control.cooldown.observed;
     };
 
@@ -320,24 +321,4 @@ function priorityClassOf({ lane }: SlotRequest): PriorityClass {
 /** Backfills go last although their due times are the oldest. */
 function priorityOf(request: SlotRequest): number {
   return priorityClassOf(request) === 'backfill' ? -request.due - BEHIND_ALL : -request.due;
-}
-
-/** One timer for one deadline. Setting the same deadline again has no effect. */
-export function createDeadlineTimer(clock: Clock, callback: () => void) {
-  let deadline = Number.POSITIVE_INFINITY;
-  let cancel: Cancel | undefined;
-  return {
-    /** Replaces the deadline, monotonic milliseconds. Infinity clears it. */
-    set(at: number) {
-      if (at === deadline) return;
-      cancel?.();
-      cancel = undefined;
-      deadline = at;
-      if (at === Number.POSITIVE_INFINITY) return;
-      cancel = clock.after(Math.max(0, Math.ceil(at - clock.monotonic())), () => {
-        deadline = Number.POSITIVE_INFINITY;
-        callback();
-      });
-    },
-  };
 }

@@ -3,7 +3,7 @@
 import type { Lane } from '../../model/change.ts';
 import { SyncError } from '../../model/errors.ts';
 import { withinCap } from '../../model/windows.ts';
-import type { Cancel, Clock } from '../../platform/lib/clock.ts';
+import { type Cancel, type Clock, createDeadlineTimer } from '../../platform/lib/clock.ts';
 import type { StoreContext } from '../../store/store-context.ts';
 import {
   type Cooldown,
@@ -17,7 +17,6 @@ import {
 import { createLimits, type Limits, type QuotaOptions, type QuotaState } from './limits.ts';
 import { storeShare } from './share.ts';
 import {
-  createDeadlineTimer,
   createSlots,
   createWaitQueue,
   durably,
@@ -111,8 +110,8 @@ function wire(
     now,
     interactiveAt: Math.max(requestedAt, ledger.latest.get('interactive') ?? Number.NEGATIVE_INFINITY),
   });
-  const measure = () => {
-    const present = state();
+  const measure = (now?: number) => {
+    const present = state(now);
     return { ...limits.snapshot(present), share: limits.share(present) };
   };
   const control = createCooldownControl(cooldown, context, limits.smallestShare, measure, () => pump());

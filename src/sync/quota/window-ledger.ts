@@ -170,9 +170,8 @@ function createEmptyLedger(
       if (entry.recorded) unsentIds.push(entry.id);
     },
 
-    /** Ends the request now; `status` is undefined if no answer came. */
-    complete(entry: Entry, status: number | undefined) {
-      const now = clock.monotonic();
+    /** Ends the request at `now`, monotonic milliseconds; `status` is undefined if no answer came. */
+    complete(entry: Entry, status: number | undefined, now: number) {
       entry.state = 'completed';
       entry.status = status;
       entry.completed = status === undefined ? now + UNKNOWN_GRACE : now;

@@ -92,7 +92,7 @@ describe('moving everything', () => {
     for (let sent = 0; sent < 3; sent++) {
       const entry = book.open('live' as never);
       await book.record(entry, query);
-      book.complete(entry, 200);
+      book.complete(entry, 200, clock.monotonic());
       await book.recordEnd(entry, query);
     }
     await book.heartbeat(query);

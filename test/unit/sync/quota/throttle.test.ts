@@ -239,7 +239,7 @@ describe('the ledger of a window', () => {
       const first = await open();
       const entry = first.open('mirror');
       await first.record(entry, query);
-      first.complete(entry, 200);
+      first.complete(entry, 200, clock.monotonic());
       await first.recordEnd(entry, query);
       await clock.advance(20_000);
       await first.heartbeat(query);
@@ -259,7 +259,7 @@ describe('the ledger of a window', () => {
       const ledger = await open();
       const entry = ledger.open('mirror');
       await ledger.record(entry, query);
-      ledger.complete(entry, 201);
+      ledger.complete(entry, 201, clock.monotonic());
       await ledger.recordEnd(entry, query);
       await clock.advance(60_100);
       expect(await rows()).toMatchObject([{ id: entry.id, status: 201, completed: 0 }]);
@@ -286,7 +286,7 @@ describe('the ledger of a window', () => {
       const ledger = await open();
       const twice = ledger.open('mirror');
       await ledger.record(twice, query);
-      ledger.complete(twice, 200);
+      ledger.complete(twice, 200, 0);
       await rollBack((transaction) => ledger.recordEnd(twice, transaction));
       expect(await used()).toEqual([]);
       for (let times = 0; times < 2; times++) await ledger.recordEnd(twice, query);
