@@ -156,8 +156,8 @@ export function createProcessContext(baseLogger: Logger, version: string, scrubb
     http: createHttpClient({
       clock,
       meter: metrics.meter,
-      proxies: ownProxies((secret) => scrubber.add(secret)),
-      onSecret: (secret) => scrubber.addForNow(secret),
+      proxies: ownProxies(scrubber.add),
+      onSecret: scrubber.addForNow,
     }),
   };
 }

@@ -53,7 +53,7 @@ export const addCi: AddCommands = (program, { scrubber }) => {
       const asked = askedPullRequest(flags, env);
       const { url, token } = daemonOf(flags, env);
       scrubber.add(token);
-      const proxies = ownProxies((secret) => scrubber.add(secret));
+      const proxies = ownProxies(scrubber.add);
       try {
         const answer = await awaited(() => ask({ url, token, proxies }, asked), flags.wait * 1_000);
         show(answer, flags, env);

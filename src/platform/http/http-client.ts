@@ -128,10 +128,9 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
         if (status === 'proxy_refused') proxy?.refused();
         throw error;
       } finally {
+        const seconds = (clock.monotonic() - started) / 1_000;
         meter.count('http_requests_total', { target: request.target, status });
-        meter.observe('http_request_seconds', (clock.monotonic() - started) / 1_000, {
-          target: request.target,
-        });
+        meter.observe('http_request_seconds', seconds, { target: request.target });
         options.steps?.reached('request', 'after');
       }
     },

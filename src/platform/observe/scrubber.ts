@@ -2,9 +2,9 @@ import { yieldForRequests } from '../lib/concurrency.ts';
 /** Replaces the values of secrets in any text that leaves the process. */
 export interface Scrubber {
   /** Adds a value to replace. A value of several lines is also replaced line by line. */
-  add(secret: string): void;
+  readonly add: (secret: string) => void;
   /** Adds a value in temporary use, such as a token that is renewed every hour: only the last ones are kept. */
-  addForNow(secret: string): void;
+  readonly addForNow: (secret: string) => void;
   scrub(text: string): string;
 }
 

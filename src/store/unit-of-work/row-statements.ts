@@ -39,9 +39,9 @@ export async function writeRows(query: Scope, table: CachedTable, rows: readonly
   for (let start = 0; start < rows.length; ) {
     // One insert must not name a row twice, so its size cannot be padded: the rows are split into powers of two instead.
     const size = powerOfTwoUpTo(Math.min(rows.length - start, MAX_WRITTEN_ROWS));
-    const statement = compiled(query, `insert ${table} ${size}`, () => compileUpsert(query, table, size));
     const chunk = rows.slice(start, start + size);
     const parameters = chunk.flatMap((row) => [...columns.map((column) => row[column] as CellValue), query.workspace]);
+    const statement = compiled(query, `insert ${table} ${size}`, () => compileUpsert(query, table, size));
     running.push(query.whole.executeQuery({ ...statement, parameters }));
     start += size;
   }
