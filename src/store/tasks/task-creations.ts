@@ -14,10 +14,10 @@ const MAX_DELAY = 900_000;
  * Delays the creations of tasks for these items until the next list of tasks. A person or another program may have created the
  * task, and then no creation is needed. The due time is postponed too, so that these changes do not precede others.
  *
+ * @param items at least one
  * @returns whether there are any
  */
 export async function delayCreations(query: Scope, items: readonly ItemKey[], now: number): Promise<boolean> {
-  if (items.length === 0) return false;
   return (await changedRows(delayed(query, now).where('entity', 'in', items.map(entity.task)))) > 0;
 }
 

@@ -61,7 +61,9 @@ async function requestTaskList(query: Scope, { evaluations }: Batch, context: Ba
   const naming = evaluations.itemsNamingNewTasks(keyHorizon);
   const { workItems } = evaluations;
   const isUnsure = rules.triage.isOn && workItems.length > 0 && (await areTasksUnverified(query));
-  const areCreatesDelayed = await delayCreations(query, [...new Set([...naming, ...(isUnsure ? workItems : [])])], now);
+  const mayExist = new Set([...naming, ...(isUnsure ? workItems : [])]);
+  if (mayExist.size === 0) return;
+  const areCreatesDelayed = await delayCreations(query, [...mayExist], now);
   if (naming.length === 0 && !areCreatesDelayed) return;
   const lane = areCreatesDelayed ? 'triage' : 'read';
   await enqueueTaskListRead(query, { now, usedShare, lane, notBefore: 0 });
@@ -110,23 +112,23 @@ export class Batch {
     await this.items.load(batch);
     const changed = batch.flatMap((translated) => this.items.changedBy(translated));
     const keys = changed.map(({ item }) => item.key);
+    const references = [...batch.flatMap(referencesIn), ...changed.map(({ reference }) => reference)];
+    const commentedKeys = batch.flatMap(commentedItems);
+    const steps = batch.flatMap(({ delivery, answer }) =>
+      answer ? [(ahead: Scope) => this.#applyAhead(ahead, delivery, answer)] : [],
+    );
     await Promise.all([
       findItems(this.#query, keys),
-      prefetchFetches(this.#query, [...batch.flatMap(referencesIn), ...changed.map(({ reference }) => reference)]),
-      prefetchNotices(this.#query, batch.flatMap(commentedItems)),
-      this.#prefetchAnswers(batch),
+      prefetchFetches(this.#query, references),
+      prefetchNotices(this.#query, commentedKeys),
+      prefetch(this.#query, steps),
     ]);
   }
 
-  async #prefetchAnswers(batch: readonly Translated[]): Promise<void> {
-    const works = batch.flatMap(({ delivery, answer }) => {
-      if (!answer) return [];
-      return async (ahead: Scope) => {
-        const { edited = [] } = await applyAnswer(ahead, answer, this.#context);
-        for (const key of edited) await this.items.requestItem(delivery, key, ahead);
-      };
-    });
-    await prefetch(this.#query, works);
+  /** Applies an answer in the prefetch, which shows the rows that it needs. */
+  async #applyAhead(ahead: Scope, delivery: PendingDelivery, answer: Answer): Promise<void> {
+    const { edited = [] } = await applyAnswer(ahead, answer, this.#context);
+    for (const key of edited) await this.items.requestItem(delivery, key, ahead);
   }
 
   /** Applies one delivery. */

@@ -48,10 +48,9 @@ export async function evaluateLinks(
     if (isNew && !(await findEntity(query, entity.link(item.key, taskId))))
       rows.set(taskId, await linkOfUnknownOwner(evaluation, taskId));
   }
-  const names = [...desired.keys(), ...rows.keys()].map((taskId) => entity.link(item.key, taskId));
-  await findChanges(query, names);
-  for (const [taskId, reason] of desired) {
-    const name = entity.link(item.key, taskId);
+  const links = [...desired].map(([taskId, reason]) => ({ taskId, reason, name: entity.link(item.key, taskId) }));
+  await findChanges(query, [...links.map(({ name }) => name), ...[...rows.values()].map((row) => row.entity)]);
+  for (const { taskId, reason, name } of links) {
     const ids = { item_key: item.key, task_id: taskId };
     const row = rows.get(taskId) ?? (await findEntity(query, name)) ?? blankEntity(name, 'link', ids);
     await addLink(evaluation, row, reason);
