@@ -249,7 +249,7 @@ async function openStages(daemon: DaemonContext, context: WorkspaceContext) {
   const reconcile = createReconcile(context);
 
   // Claim → send → settle.
-  const outbox = createOutbox(context, reconcile.areChangesCurrent);
+  const outbox = createOutbox(context, reconcile.reevaluation);
 
   const jobs = [
     ...[...polls.jobs, ...vendorSweepJobs(context), ...reviewJobs(context), ...hooks.jobs],

@@ -216,3 +216,13 @@ export async function waitForWork(clock: Clock, ms: number, wake: Promise<void>,
   await Promise.race([timer, wake]);
   woken.abort();
 }
+
+/** Returns a check whether what is read from now on is still valid: until `ms` have passed or `wake` resolves. */
+export function createValidity(clock: Clock, ms: number, wake: Promise<void>): () => boolean {
+  const from = clock.monotonic();
+  let isWoken = false;
+  void wake.then(() => {
+    isWoken = true;
+  });
+  return () => !isWoken && clock.monotonic() - from < ms;
+}

@@ -4,7 +4,7 @@ import { textIn } from '../../platform/database/database-schema.ts';
 import { chunksOf } from '../../platform/lib/concurrency.ts';
 import { type CachedRow, newRow } from '../unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from '../unit-of-work/unit-of-work.ts';
-import { countRows, type NewRow, type Scope } from '../workspace-scope.ts';
+import type { NewRow, Scope } from '../workspace-scope.ts';
 
 export type ItemRow = CachedRow<'items'>;
 
@@ -33,10 +33,17 @@ export async function newestProviderTime(query: Scope): Promise<number | undefin
   return (await newest.executeTakeFirst())?.time ?? undefined;
 }
 
-/** Returns the name of an item for people, in logs; its key if it has none. */
-export async function itemName(query: Scope, key: ItemKey): Promise<string> {
-  const row = await query.selectFrom('items').select(ITEM_NAME.as('name')).where('key', '=', key).executeTakeFirst();
-  return row?.name ?? key;
+/**
+ * Returns the name of an item for people, in logs; its key if it has none. `isUnverified`: nothing from the provider has confirmed it
+ * since a restore; false if it is not stored.
+ */
+export async function itemSummary(
+  query: Scope,
+  key: ItemKey,
+): Promise<{ readonly name: string; readonly isUnverified: boolean }> {
+  const columns = query.selectFrom('items').select([ITEM_NAME.as('name'), 'unverified']);
+  const row = await columns.where('key', '=', key).executeTakeFirst();
+  return { name: row?.name ?? key, isUnverified: row?.unverified === 1 };
 }
 
 /**
@@ -45,13 +52,6 @@ export async function itemName(query: Scope, key: ItemKey): Promise<string> {
  */
 export const ITEM_NAME = sql<string | null>`replace(
   ${sql.ref('items.called')}, '#', coalesce(${sql.ref('items.number_sign')}, '#'))`;
-
-/** Returns whether nothing from the provider has confirmed the item since a restore. */
-export async function isUnverified(query: Scope, key: ItemKey): Promise<boolean> {
-  // The exact condition of the index `items_unverified`.
-  const unverified = query.selectFrom('items').where('key', '=', key).where('unverified', '=', sql.lit(1));
-  return (await countRows(unverified)) > 0;
-}
 
 /** The position of an item in the order in which unverified items are fetched: open ones first. */
 export type UnverifiedPosition = Pick<ItemRow, 'finished' | 'key'>;

@@ -48,7 +48,7 @@ export interface Answer {
   readonly asOf?: number;
   /**
    * The revision at the receipt. The answer may wait in the inbox while newer requests are answered, and must not count as newer
-   * than their answers. Absent if `asOf` is.
+   * than their answers. Absent if `asOf` is; otherwise `appendAnswer` adds it.
    */
   readonly receivedRevision?: number;
   readonly body: unknown;
@@ -68,8 +68,8 @@ export interface Answer {
 export const WORKSPACE = 'workspace';
 
 export async function appendAnswer(query: Scope, answer: Answer, id: string, receivedAt: number): Promise<void> {
-  const received = answer.asOf === undefined ? {} : { receivedRevision: await currentRevision(query) };
-  const body = Buffer.from(JSON.stringify({ ...answer, ...received }));
+  const { asOf, receivedRevision = asOf === undefined ? undefined : await currentRevision(query) } = answer;
+  const body = Buffer.from(JSON.stringify({ ...answer, receivedRevision }));
   const delivery = {
     connection: WORKSPACE,
     key: `answer:${id}`,

@@ -13,7 +13,7 @@ import {
   settleFetch,
   type WantedFetch,
 } from '../../store/deliveries/wanted-fetches.ts';
-import { findItem, itemName, readFields } from '../../store/items/items.ts';
+import { findItem, itemSummary, readFields } from '../../store/items/items.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection, WorkspaceContext } from '../workspace-context.ts';
 import { appendRead } from './read-pages.ts';
@@ -154,7 +154,7 @@ function createFetchQueue(context: WorkspaceContext, active: ActiveConnection, s
     pauses.recordFailure(active.name, error, 'fetch');
     if (outage > 0) pauses.pause(active.name, outage);
     const { key } = wanted.reference;
-    const item = await itemName(store.query, key).catch(() => key);
+    const { name: item } = await itemSummary(store.query, key).catch(() => ({ name: key }));
     const fields = { ...logFields(wanted), item, code: error.code, attempts: wanted.attempts + 1, error };
     logger.warn(fields, 'fetch failed');
     failing.delete(wanted.key);

@@ -7,8 +7,7 @@ import type { Job, Stage } from '../../platform/lib/scheduler.ts';
 import { entitiesOf } from '../../store/changes/entities.ts';
 import {
   findItems,
-  isUnverified,
-  itemName,
+  itemSummary,
   itemsAfter,
   readFields,
   type UnverifiedPosition,
@@ -88,7 +87,7 @@ async function* unverifiedItems(
     const rows = await unverifiedAfter(query, connection, position, BATCH_SIZE);
     for (const row of rows) {
       // A delivery may have confirmed it meanwhile.
-      if (!done.has(row.key) && (await isUnverified(query, row.key))) yield readFields(row).item;
+      if (!done.has(row.key) && (await itemSummary(query, row.key)).isUnverified) yield readFields(row).item;
     }
     position = rows.at(-1);
   }
@@ -141,7 +140,7 @@ async function fetchWithRetries(
         const { key: itemKey } = item;
         const fields = {
           connection: name,
-          item: await itemName(store.query, itemKey),
+          item: (await itemSummary(store.query, itemKey)).name,
           itemKey,
           code: error.code,
           error,

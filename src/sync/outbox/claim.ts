@@ -3,16 +3,8 @@
 import { debounceOf, entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
 import type { TaskStatuses } from '../../model/task-status.ts';
-import { onClockSetBack } from '../../platform/lib/clock.ts';
 import { type EntityRow, findEntity, linkedItems, removeOrTombstone } from '../../store/changes/entities.ts';
-import {
-  type DueChange,
-  type Eligibility,
-  firstDueTimes,
-  nextChange,
-  nextDue,
-  nextLive,
-} from '../../store/changes/next-change.ts';
+import { type Eligibility, firstDueTimes, nextChange, nextDue, nextLive } from '../../store/changes/next-change.ts';
 import {
   addDifference,
   findChange,
@@ -23,8 +15,7 @@ import {
   updateChange,
 } from '../../store/changes/outbox-rows.ts';
 import { pendingConnections } from '../../store/deliveries/inbox.ts';
-import { clampFutureTimestamps } from '../../store/installation/clock-changes.ts';
-import { findItems, isUnverified, itemName } from '../../store/items/items.ts';
+import { findItems, itemSummary } from '../../store/items/items.ts';
 import { nextRevision } from '../../store/meta.ts';
 import { readTaskUpdateFacts, refusalOfStatus } from '../../store/tasks/stored-tasks.ts';
 import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/tasks/task-creations.ts';
@@ -48,33 +39,25 @@ import {
   type SlotTimes,
 } from './request.ts';
 
-/** The change to send next. */
-export interface NextChange extends DueChange {
-  /** Whether nothing has happened since that could have made another change more urgent. */
-  isCurrent(): boolean;
-}
-
 export type ChangeScheduler = ReturnType<typeof createChangeScheduler>;
 
-/** How long a selected change stays selected unless a wake-up arrives, milliseconds. */
-const SELECTION_LIFETIME = 50;
 /** Quota windows for which due times are considered in advance. */
 const WINDOWS_AHEAD = 2;
 
 /**
  * Decides which change is sent next, and when.
  *
- * @param areChangesCurrent whether the present rules have evaluated all changes. Until then nothing is written
+ * @param reevaluation says whether the present rules have evaluated all changes. Until then nothing is written
  */
-export function createChangeScheduler(context: WorkspaceContext, areChangesCurrent = () => true) {
+export function createChangeScheduler(
+  context: WorkspaceContext,
+  reevaluation: { readonly areChangesCurrent: boolean } = { areChangesCurrent: true },
+) {
   const { store, throttle, clock, breaker, config } = context;
   const { visibility } = config.quota;
   let mayWrite = false;
   let mayRecord = false;
   let onlyWrites = false;
-  const checkClock = onClockSetBack(clock, () =>
-    store.commit((transaction) => clampFutureTimestamps(transaction, clock.now())),
-  );
 
   /** Returns the conditions that a change must meet to be sent now. */
   async function eligible(): Promise<Eligibility> {
@@ -84,7 +67,7 @@ export function createChangeScheduler(context: WorkspaceContext, areChangesCurre
     return {
       now,
       // A person has approved the writes that are sent alone.
-      onlyReads: !mayWrite || !(onlyWrites || areChangesCurrent()),
+      onlyReads: !mayWrite || !(onlyWrites || reevaluation.areChangesCurrent),
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: sendsOneByOne(),
@@ -108,21 +91,8 @@ export function createChangeScheduler(context: WorkspaceContext, areChangesCurre
   }
 
   return {
-    /**
-     * Selects the next change to send, and from when on it may be sent.
-     *
-     * @param wake resolves when another change may have become more urgent
-     */
-    async selectNextChange(wake?: Promise<void>): Promise<NextChange | undefined> {
-      let isWoken = false;
-      void wake?.then(() => {
-        isWoken = true;
-      });
-      await checkClock();
-      const selectedAt = clock.monotonic();
-      const next = await nextDue(store.query, await eligible());
-      return next && { ...next, isCurrent: () => !isWoken && clock.monotonic() - selectedAt < SELECTION_LIFETIME };
-    },
+    /** Selects the next change to send, and from when on it may be sent. */
+    selectNextChange: async () => nextDue(store.query, await eligible()),
     eligible,
     /** Returns the next change that is not part of a backfill. */
     nextLiveChange: async () => nextLive(store.query, await eligible()),
@@ -184,9 +154,9 @@ export function leadTime(dueTimes: readonly number[], paces: ReturnType<Throttle
  * A change for which nothing is to be sent leaves the slot to the next one, because a slot is rare during an outage.
  * Releases the slot if there is no other, or if the commit fails.
  *
- * If `next` is no longer current, another change is claimed, also of another lane. All lanes count in the same windows, so
- * the caps hold. But the ledger counts the request for the lane of the slot, and a backfill that gets the slot of a live
- * change has not waited for room in its own share.
+ * If `next` is no longer current, because another change may be more urgent, the most urgent one is claimed, also of another
+ * lane. All lanes count in the same windows, so the caps hold. But the ledger counts the request for the lane of the slot, and a
+ * backfill that gets the slot of a live change has not waited for room in its own share.
  *
  * @param askedAt when the slot was requested, epoch milliseconds
  */
@@ -194,7 +164,7 @@ export async function claimChange(
   { store, clock, config, throttle }: WorkspaceContext,
   scheduler: ChangeScheduler,
   slot: Slot,
-  next: Pick<NextChange, 'entity' | 'isCurrent'>,
+  next: { readonly entity: string; readonly isCurrent: () => boolean },
   askedAt: number,
 ): Promise<PreparedRequest | undefined> {
   const slotAt = clock.now();
@@ -261,8 +231,11 @@ async function prepareChange(
     return undefined;
   }
   if (await holdIfStatusIsOff(query, change, request, statuses, now)) return undefined;
-  const blocked = await waitOf(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
-  if (blocked === undefined) return storeInFlight(query, change, row, request, slotTimes, now);
+  const itemKey = row?.item_key ?? null;
+  const item = itemKey === null ? undefined : await itemSummary(query, itemKey);
+  const blocked = await waitOf(query, change, { ...request, isUnverified: item?.isUnverified ?? false }, now);
+  const trace = { itemKey, itemName: item?.name, ...slotTimes };
+  if (blocked === undefined) return storeInFlight(query, change, request, trace, now);
   await updateChange(query, entity, blocked);
   return undefined;
 }
@@ -286,9 +259,8 @@ function isEmpty({ kind, desired, known }: EntityRow): boolean {
 async function storeInFlight(
   query: Scope,
   change: OutboxRow,
-  row: EntityRow | undefined,
   request: RequestContent,
-  slotTimes: SlotTimes,
+  trace: Pick<RequestTrace, 'itemKey' | 'itemName'> & SlotTimes,
   now: number,
 ): Promise<PreparedRequest> {
   const { entity, kind, lane, attempts, since, due } = change;
@@ -304,18 +276,13 @@ async function storeInFlight(
     ...(change.awaits === 'check' && { isChecked: true }),
     ...(change.error?.startsWith('conflict:') && { isConflicted: true }),
     waiting: deliveries.length,
-    trace: { ...(await itemOf(query, row)), since, due, deliveries, ...slotTimes },
+    trace: { ...trace, since, due, deliveries },
     body: await bodyToSend(query, entity, request, now),
     sentAt: now,
     revision: await nextRevision(query),
   };
   await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: now });
   return prepared;
-}
-
-async function itemOf(query: Scope, row: EntityRow | undefined): Promise<Pick<RequestTrace, 'itemKey' | 'itemName'>> {
-  const itemKey = row?.item_key ?? null;
-  return itemKey === null ? { itemKey } : { itemKey, itemName: await itemName(query, itemKey) };
 }
 
 /** Whether an earlier attempt of this pending change has an unknown outcome: see the table in `model/change.ts`. */
@@ -352,11 +319,11 @@ export async function waitOf(
     action,
     taskId,
     body,
-    itemKey,
-  }: Pick<RequestContent, 'action' | 'taskId' | 'body'> & { readonly itemKey: string | null },
+    isUnverified,
+  }: Pick<RequestContent, 'action' | 'taskId' | 'body'> & { readonly isUnverified: boolean },
   now: number,
 ): Promise<Wait | undefined> {
-  if (itemKey !== null && (await isUnverified(query, itemKey))) return waitUntil(now + UNVERIFIED_PAUSE);
+  if (isUnverified) return waitUntil(now + UNVERIFIED_PAUSE);
   if (action === 'create-task') return waitUntil(await creationBlockedUntil(query, change, now));
   if (action === 'update-task') return waitUntil(await updateBlockedUntil(query, { taskId, body }, now));
   return action === 'add-link' ? waitOfLink(query, change, taskId as string, now) : undefined;

@@ -1,6 +1,6 @@
 import { settlement } from '../../model/change.ts';
 import { asSyncError } from '../../model/errors.ts';
-import { sleep, waitForWork } from '../../platform/lib/clock.ts';
+import { createValidity, onClockSetBack, sleep, waitForWork } from '../../platform/lib/clock.ts';
 import { yieldToEventLoop } from '../../platform/lib/concurrency.ts';
 import { changesInFlight, updateChange } from '../../store/changes/outbox-rows.ts';
 import { addRequest } from '../../store/changes/requests.ts';
@@ -19,19 +19,25 @@ import { historyRow, type PreparedRequest, requestSpans } from './request.ts';
 import { acquireSlot, createSender, type SendAndSettle } from './sender.ts';
 import { awaitTaskList, pendingAgain, type SettleContext, settleContextOf } from './settle.ts';
 
+/** How long a selected change stays selected unless a wake-up arrives, milliseconds. */
+const SELECTION_LIFETIME = 50;
+
 export type Outbox = ReturnType<typeof createOutbox>;
 
 /**
  * The sending stage. For each change: wait until it is due and a slot is free; claim it in one transaction; send its
  * request; settle it in another transaction. The next change is claimed meanwhile, as far as the throttle allows.
  */
-export function createOutbox(context: WorkspaceContext, areChangesCurrent?: () => boolean) {
+export function createOutbox(context: WorkspaceContext, reevaluation?: { readonly areChangesCurrent: boolean }) {
   const { store, clock, logger } = context;
-  const scheduler = createChangeScheduler(context, areChangesCurrent);
+  const scheduler = createChangeScheduler(context, reevaluation);
   /** Claimed requests, until their answers are stored. */
   const claimed = new Map<PreparedRequest, Promise<void>>();
   /** Claiming failed, perhaps in its commit, which the database may have stored in spite of the error. */
   let isClaimUncertain = false;
+  const checkClock = onClockSetBack(clock, () =>
+    store.commit((transaction) => clampFutureTimestamps(transaction, clock.now())),
+  );
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
@@ -59,7 +65,9 @@ export function createOutbox(context: WorkspaceContext, areChangesCurrent?: () =
     const wake = context.outbox.wait();
     // With thousands of pending changes the selection takes milliseconds: let the stage that sent the wake-up finish.
     await yieldToEventLoop();
-    const next = await scheduler.selectNextChange(wake);
+    await checkClock();
+    const isCurrent = createValidity(clock, SELECTION_LIFETIME, wake);
+    const next = await scheduler.selectNextChange();
     if (next === undefined) return wake;
     const waitMs = next.at - clock.now();
     if (waitMs > 0) return waitForWork(clock, waitMs, wake, signal);
@@ -71,7 +79,7 @@ export function createOutbox(context: WorkspaceContext, areChangesCurrent?: () =
     // Probing began while this change waited for its slot: the requests in flight end first.
     if (claimed.size > 0 && scheduler.sendsOneByOne()) return slot.release();
 
-    const prepared = await claimChange(context, scheduler, slot, next, askedAt);
+    const prepared = await claimChange(context, scheduler, slot, { ...next, isCurrent }, askedAt);
     if (prepared) claimed.set(prepared, sendClaimed(sendAndSettle, prepared, slot));
   }
 

@@ -41,7 +41,7 @@ import {
   sendRequest,
   sendSpanName,
 } from './request.ts';
-import { settle, settleContextOf } from './settle.ts';
+import { failureContextOf, settle, settleContextOf } from './settle.ts';
 import { settleFailure } from './settle-failure.ts';
 import { TaskUpdater } from './update-task.ts';
 
@@ -346,7 +346,7 @@ export function createSender(
     const receiptTimes = await store.commit(async (transaction) => {
       await slot.complete({ status, key: null }, transaction);
       await work?.(transaction);
-      return settle(transaction, prepared, body, { ...settleContextOf(context), status });
+      return settle(transaction, prepared, body, settleContextOf(context, status));
     });
     meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
     for (const receivedAt of receiptTimes) {
@@ -373,7 +373,7 @@ export function createSender(
     const answer = status === undefined ? undefined : { status, retryAfter, key: keyStateOf(prepared, error) };
     const outcome = await store.commit(async (transaction) => {
       await slot.complete(answer, transaction);
-      return settleFailure(transaction, prepared, error, settleContextOf(context, entity));
+      return settleFailure(transaction, prepared, error, failureContextOf(context, entity));
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
     const fields = { action, item: trace.itemName, entity, deliveries: trace.deliveries, error, outcome };

@@ -64,16 +64,32 @@ export interface SettleContext {
 /** The part of a quota window that reads after a restore may use. */
 const RESTORE_SHARE = 0.2;
 
-/** @param failed the entity of a request that failed */
-export function settleContextOf(context: WorkspaceContext, failed?: string): SettleContext {
-  const { clock, random, throttle, breaker, config } = context;
-  const { visibility } = config.quota;
-  const restorePace = Math.max(0, ...throttle.paces().map(({ slots, hold }) => hold / (slots * RESTORE_SHARE)));
-  const taskStatuses = config.workspace.statuses;
-  const settled = { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace, taskStatuses };
-  if (failed === undefined) return settled;
-  const { othersAnswered, isAtFault } = breaker.sinceFailure(failed);
-  return { ...settled, outage: breaker.open, atFault: isAtFault, othersAnswered };
+/**
+ * Returns the context in which a request is settled. `usedShare` and `restorePace` are computed when they are read, because few
+ * answers need them.
+ *
+ * @param status the status of the answer
+ */
+export function settleContextOf({ clock, random, throttle, config }: WorkspaceContext, status?: number): SettleContext {
+  return {
+    now: clock.now(),
+    random,
+    get usedShare() {
+      return throttle.usedShare();
+    },
+    visibility: config.quota.visibility,
+    get restorePace() {
+      return Math.max(0, ...throttle.paces().map(({ slots, hold }) => hold / (slots * RESTORE_SHARE)));
+    },
+    taskStatuses: config.workspace.statuses,
+    status,
+  };
+}
+
+/** Returns the context in which a failed request is settled. @param entity the entity of the request */
+export function failureContextOf(context: WorkspaceContext, entity: string): SettleContext {
+  const { othersAnswered, isAtFault } = context.breaker.sinceFailure(entity);
+  return { ...settleContextOf(context), outage: context.breaker.open, atFault: isAtFault, othersAnswered };
 }
 
 /**
@@ -143,25 +159,25 @@ export async function settleAnswer(
   answer: Answer,
   context: SettleContext,
 ): Promise<readonly number[]> {
-  const { action, entity, sentAt } = prepared;
+  const { action, entity, kind, sentAt } = prepared;
   const { id, body, page, next } = answer;
   const { cursor } = prepared.body;
   const place = { ...(typeof cursor === 'string' && { cursor }), ...(page && { page }) };
   // An answer updates a link or the status of a task only if the revision of its row is not above `asOf` (`mayUpdate`). This
   // commit sets the revision of a written row to the current one, so its own answer needs the same number. Any other answer
   // counts as of just before its request, because others may have been written or read since.
-  const isOfRow = prepared.kind === 'link' || prepared.kind === 'task_update';
-  const asOf = isOfRow ? await currentRevision(query) : prepared.revision - 1;
-  const { status } = context;
+  const revision = await currentRevision(query);
+  const asOf = kind === 'link' || kind === 'task_update' ? revision : prepared.revision - 1;
+  const received = { asOf, receivedRevision: revision, body, status: context.status };
   const wantedAt = prepared.trace.since;
-  await appendAnswer(query, { action, entity, sentAt, wantedAt, asOf, body, status, ...place }, id, context.now);
+  await appendAnswer(query, { action, entity, sentAt, wantedAt, ...received, ...place }, id, context.now);
   const change = await findChange(query, entity);
   if (change === undefined) return [];
   const waiting = readWaiting(change);
   const settled = waiting.slice(0, prepared.waiting);
   const rest = waiting.slice(prepared.waiting);
-  if (prepared.kind === 'read') await settleRead(query, change, next, context);
-  else await settleWrite(query, change, prepared, { id, body, waiting: JSON.stringify(rest) }, context);
+  if (kind === 'read') await settleRead(query, change, next, context);
+  else await settleWrite(query, change, prepared, { id, body, revision, waiting: JSON.stringify(rest) }, context);
   return settled.flatMap(({ at }) => at ?? []);
 }
 
@@ -170,10 +186,11 @@ async function settleRead(
   query: Scope,
   change: OutboxRow,
   next: ListPosition | undefined,
-  { now, restorePace = 0 }: SettleContext,
+  context: SettleContext,
 ): Promise<void> {
   if (next === undefined) return endRead(query, change);
-  const notBefore = (await isReadAfterRestore(query, change.entity)) ? now + restorePace : 0;
+  const isPaced = await isReadAfterRestore(query, change.entity);
+  const notBefore = isPaced ? context.now + (context.restorePace ?? 0) : 0;
   await updateChange(query, change.entity, {
     state: 'pending',
     sent: JSON.stringify(next),
@@ -193,7 +210,7 @@ async function settleWrite(
   query: Scope,
   change: OutboxRow,
   prepared: PreparedRequest,
-  { id, body, waiting }: { readonly id: string; readonly body: unknown; readonly waiting: string },
+  { id, body, revision, waiting }: Answer & { readonly revision: number; readonly waiting: string },
   context: SettleContext,
 ): Promise<void> {
   const row = await findEntity(query, change.entity);
@@ -207,11 +224,7 @@ async function settleWrite(
     ...(isRepeat && { isRepeat }),
     ...previousOf(prepared),
   };
-  const known = {
-    known: knownAfter(row, prepared, body, context.now),
-    known_at: context.now,
-    revision: await currentRevision(query),
-  };
+  const known = { known: knownAfter(row, prepared, body, context.now), known_at: context.now, revision };
   if (isSameLinkAgain(row, prepared, body)) await noteLinksAreIdempotent(query, context.now);
   if (change.kind === 'task_update') await cacheStatus(query, prepared, body, context);
   const isWritten = !isReadOfUpdate(prepared) || (isRepeat && !prepared.isOutdated);

@@ -111,8 +111,7 @@ export function createReconcile(context: WorkspaceContext) {
   return {
     /** Processes all pending deliveries and resolves when none is left. */
     drain: () => drain(),
-    /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
-    areChangesCurrent: reevaluation.areChangesCurrent,
+    reevaluation,
     start(): void {
       if (running) return;
       stopping = new AbortController();
@@ -145,7 +144,6 @@ export function createReevaluation(context: WorkspaceContext, contexts: BatchCon
   const { store, clock, logger, meter, rules, outbox, writeBack } = context;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
   let done: string | undefined;
-  let areChangesCurrent = rules.digest === undefined;
 
   /**
    * Evaluates the changes in the outbox and all open items again after the rules or the prefixes of task ids changed. The items
@@ -162,7 +160,7 @@ export function createReevaluation(context: WorkspaceContext, contexts: BatchCon
       const batch = await store.commit((transaction) =>
         nextToReevaluate(transaction, digest, rules.workflow, batchSize.size()),
       );
-      if (batch?.phase !== 'changes') areChangesCurrent = true;
+      if (batch?.phase !== 'changes') reevaluation.areChangesCurrent = true;
       if (batch === undefined) done = digest;
       else await reevaluate(batch, digest);
       outbox.notify();
@@ -194,10 +192,12 @@ export function createReevaluation(context: WorkspaceContext, contexts: BatchCon
     }
   }
 
-  return {
+  const reevaluation = {
     reevaluate: reevaluateAll,
-    areChangesCurrent: () => areChangesCurrent,
+    /** Whether the present rules have evaluated all changes in the outbox. Until then none may be sent. */
+    areChangesCurrent: rules.digest === undefined,
   };
+  return reevaluation;
 }
 
 /**

@@ -4,7 +4,7 @@ import { type PostedComment, parseStatus } from '../../model/notice.ts';
 import { backoff, onClockSetBack, waitForWork } from '../../platform/lib/clock.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { Logger } from '../../platform/lib/telemetry.ts';
-import { findItem, itemName, readFields } from '../../store/items/items.ts';
+import { findItem, itemSummary, readFields } from '../../store/items/items.ts';
 import {
   beginNotice,
   clampNoticeTimes,
@@ -108,7 +108,7 @@ export function createWriteBack(context: WorkspaceContext) {
     const { item_key: itemKey, kind, connection } = notice;
     let item = itemKey;
     try {
-      item = await itemName(store.query, itemKey);
+      item = (await itemSummary(store.query, itemKey)).name;
       const send = await prepare(context, notice, id);
       // It is requested again by the first change of an item that came back into the scope.
       if (send === 'out of scope') return await store.commit((transaction) => withdraw(transaction, kind, [itemKey]));

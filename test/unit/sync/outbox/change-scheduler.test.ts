@@ -90,20 +90,6 @@ async function recordDueIn(store: OpenedStore, now: number, ms: number, entity =
   await waits(store.query, entity, { kind: 'pull_request', lane: 'mirror', since: now, due: now + ms });
 }
 
-test('makes future changes due when the clock was set back by more than two seconds', async () => {
-  const { store, clock, scheduler } = await setUp();
-  await recordDueIn(store, clock.now(), 5_000);
-  expect((await scheduler.selectNextChange())?.at).toBe(clock.now() + 5_000);
-  clock.jumpWall(-1_000);
-  expect((await scheduler.selectNextChange())?.at).toBe(clock.now() + 6_000);
-  clock.jumpWall(-1_001);
-  expect(await scheduler.selectNextChange()).toMatchObject({ entity: RECORD, at: clock.now(), due: clock.now() });
-  // Only the jump itself counts: later changes are dated by the new clock.
-  await updateChange(store.query, RECORD, { since: clock.now() + 9_000, due: clock.now() + 9_000 });
-  await clock.advance(10);
-  expect((await scheduler.selectNextChange())?.at).toBe(clock.now() + 8_990);
-});
-
 test('lets changes take turns while the breaker is open or our key is refused', async () => {
   const { store, clock, scheduler, breaker, state } = await setUp();
   await recordDueIn(store, clock.now() - 9_000, 0);

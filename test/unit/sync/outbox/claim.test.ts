@@ -100,10 +100,8 @@ test('postpones all changes that must wait in the transaction of one claim', asy
   };
   const own = await slot();
   const next = { entity: linkOf(1), isCurrent: () => true };
-  const scheduler = createChangeScheduler(context);
-  expect(
-    await claimChange({ ...context, store: { ...store, commit } }, scheduler, own, next, clock.now()),
-  ).toBeUndefined();
+  const counted = { ...context, store: { ...store, commit } };
+  expect(await claimChange(counted, createChangeScheduler(context), own, next, clock.now())).toBeUndefined();
   expect(commits).toBe(1);
 });
 
@@ -208,7 +206,7 @@ test('creations are concurrent once a list has shown a task that worksync create
   expect(await claimAt(query, LATER)).toMatchObject({ entity: `${TASK}2` });
 });
 
-const ADD = { action: 'add-link', taskId: 't1', body: {}, itemKey: null } as const;
+const ADD = { action: 'add-link', taskId: 't1', body: {}, isUnverified: false } as const;
 const ATTEMPTED_AT = LATER - 10_000;
 
 const changeSentAt = (sentAt: number) =>

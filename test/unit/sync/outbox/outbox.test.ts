@@ -112,6 +112,22 @@ async function setUp(links: number, answer?: Parameters<typeof outboxBench>[2], 
   };
 }
 
+test.each([
+  [1_000, 'keeps', 1],
+  [1_001, 'drops', 0],
+])('a clock that is set back by %d ms %s the due times of earlier changes', async (back, _effect, left) => {
+  const { outbox, clock, addLink, waiting, wakeSignal } = await setUp(0);
+  outbox.start();
+  for (const [number, by] of [back, 1_000].entries()) {
+    await addLink(number);
+    clock.jumpWall(-by);
+    wakeSignal.notify();
+    await clock.advance(500);
+    expect(await waiting()).toBe(left + number);
+  }
+  await outbox.stop();
+});
+
 test.each([1, 2, 3, 4, 5])('sends each change once if the acknowledgement of commit %s is lost', async (lost) => {
   const sent: string[] = [];
   const { outbox, clock, untilDone, lostAcks, throttle } = await setUp(2, (taskId) => {

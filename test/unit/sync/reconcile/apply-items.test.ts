@@ -4,7 +4,7 @@ import { entity } from '../../../../src/model/change.ts';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import type { Item, PullRequest, WorkItem } from '../../../../src/model/item.ts';
 import { findChange } from '../../../../src/store/changes/outbox-rows.ts';
-import { findItem, isUnverified, readFields } from '../../../../src/store/items/items.ts';
+import { findItem, itemSummary, readFields } from '../../../../src/store/items/items.ts';
 import { writeMeta } from '../../../../src/store/meta.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { needsCommits } from '../../../../src/sync/reconcile/apply-items.ts';
@@ -57,7 +57,7 @@ async function restored() {
   await store.query.deleteFrom('outbox').execute();
   await writeMeta(store.query, 'restored_after', '5');
   const state = async (query: Scope = store.query) => ({
-    isUnverified: await isUnverified(query, OPEN.key),
+    isUnverified: (await itemSummary(query, OPEN.key)).isUnverified,
     isWritten: (await findChange(query, RECORD)) !== undefined,
   });
   return { ...store, state };

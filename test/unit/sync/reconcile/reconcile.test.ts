@@ -295,9 +295,9 @@ describe('the evaluation by new rules', () => {
     const rules = createRules({ ...BEFORE, digest: 'after', ...other });
     const parts = reevaluated({ store, logger: silentLogger, rules, sources: connections, outbox: createWakeSignal() });
     const reevaluation = createReevaluation(parts, createBatchContexts(parts));
-    expect(reevaluation.areChangesCurrent()).toBe(false);
+    expect(reevaluation.areChangesCurrent).toBe(false);
     await reevaluation.reevaluate(new AbortController().signal);
-    expect(reevaluation.areChangesCurrent()).toBe(true);
+    expect(reevaluation.areChangesCurrent).toBe(true);
     const after = await changes(store);
     const left = [...after.values()];
     return [...before.values()].filter((what) => !left.includes(what)).sort();
