@@ -61,9 +61,9 @@ async function requestTaskList(query: Scope, { evaluations }: Batch, context: Ba
   const naming = evaluations.itemsNamingNewTasks(keyHorizon);
   const { workItems } = evaluations;
   const isUnsure = rules.triage.isOn && workItems.length > 0 && (await areTasksUnverified(query));
-  const mayExist = new Set([...naming, ...(isUnsure ? workItems : [])]);
-  if (mayExist.size === 0) return;
-  const areCreatesDelayed = await delayCreations(query, [...mayExist], now);
+  const mayHaveTasks = new Set([...naming, ...(isUnsure ? workItems : [])]);
+  if (mayHaveTasks.size === 0) return;
+  const areCreatesDelayed = await delayCreations(query, [...mayHaveTasks], now);
   if (naming.length === 0 && !areCreatesDelayed) return;
   const lane = areCreatesDelayed ? 'triage' : 'read';
   await enqueueTaskListRead(query, { now, usedShare, lane, notBefore: 0 });

@@ -133,7 +133,7 @@ export async function explainTask(
   // Undefined while an item is unverified.
   const evaluation = workflow.isOn ? await decideTask(scope, workflow, facts) : undefined;
   const isOff = (await taskUpdatesOffUntil(scope, now)) !== undefined;
-  const items = evaluation ? evaluation.items.map((item) => itemSummary(item, evaluation, written)) : [];
+  const items = evaluation ? evaluation.items.map((item) => describeItem(item, evaluation, written)) : [];
   return {
     taskId: task.taskId,
     name: taskName(task),
@@ -217,7 +217,7 @@ function reasonWithoutTarget(wanted: TaskEvaluation['wanted']): [code: ReasonCod
 }
 
 /** Describes one linked item, and its part in the status of the task. */
-function itemSummary(item: JudgedItem, evaluation: TaskEvaluation, written: WrittenStatus) {
+function describeItem(item: JudgedItem, evaluation: TaskEvaluation, written: WrittenStatus) {
   const { linked, judgement } = item;
   const { phase } = linked;
   return {
